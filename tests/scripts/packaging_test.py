@@ -230,10 +230,13 @@ class Packages(unittest.TestCase):
         self.assertEqual([path for path in files if path.startswith("usr/bin/")], [])
 
     def test_nothing_in_them_names_the_folders_they_were_built_in(self):
+        # The folder's own path may be as short as /src, which occurs in any program: one below it does not.
+        folders = [name.encode() for name in os.listdir(ROOT) if os.path.isdir(os.path.join(ROOT, name))]
+        below = re.compile(rb"(?<![\w.])" + re.escape(ROOT.encode()) + rb"/(" + b"|".join(map(re.escape, folders)) + rb")\b")
         for root in [*self.roots.values(), self.unpacked]:
             for path in files_under(root):
                 with open(os.path.join(root, path), "rb") as file:
-                    self.assertNotIn(ROOT.encode(), file.read(), path)
+                    self.assertIsNone(below.search(file.read()), path)
 
     def test_the_package_is_small(self):
         self.assertLess(os.path.getsize(self.packages["llmperf"]), 6e6)

@@ -1,7 +1,7 @@
 // Charts are drawn, in both themes and languages, and show what the numbers say.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {chart, close, colour, launch, pixels, settled, shoot, variant, visit} from './browser.js';
+import {chart, close, colour, launch, pixels, settled, shoot, variant, visit} from './browser.mjs';
 
 before(launch);
 after(close);

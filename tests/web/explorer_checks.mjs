@@ -4,7 +4,7 @@ import {execFileSync, spawnSync} from 'node:child_process';
 import {readFile} from 'node:fs/promises';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
-import {close, launch, settled, shoot, visit} from './browser.js';
+import {close, launch, settled, shoot, visit} from './browser.mjs';
 
 before(launch);
 after(close);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import {stat, readFile} from 'node:fs/promises';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
-import {chart, close, colour, launch, settled, shoot, visit} from './browser.js';
+import {chart, close, colour, launch, settled, shoot, visit} from './browser.mjs';
 
 before(launch);
 after(close);

@@ -2,7 +2,7 @@
 // of the page. (Within 2 s where nothing else runs.) Alone on the machine (tests/CMakeLists.txt).
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {close, launch, visit} from './browser.js';
+import {close, launch, visit} from './browser.mjs';
 
 before(launch);
 after(close);

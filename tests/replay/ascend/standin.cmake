@@ -49,9 +49,9 @@ if(TARGET test_replay_ascend)
   target_compile_definitions(test_replay_ascend PRIVATE LLMPERF_STANDIN_HOME="${standin_home}")
   target_link_libraries(test_replay_ascend PRIVATE ${CMAKE_DL_LIBS})
   # What is loaded once is found again: without CANN is another process.
-  add_test(NAME replay_ascend_without_cann COMMAND test_replay_ascend "[.without_cann]")
-  add_test(NAME replay_ascend_reduced_cann COMMAND test_replay_ascend "[.reduced_cann]")
-  add_test(NAME replay_ascend_broken_cann COMMAND test_replay_ascend "[.broken_cann]")
+  llmperf_add_test(replay_ascend_without_cann $<TARGET_FILE:test_replay_ascend> "[.without_cann]")
+  llmperf_add_test(replay_ascend_reduced_cann $<TARGET_FILE:test_replay_ascend> "[.reduced_cann]")
+  llmperf_add_test(replay_ascend_broken_cann $<TARGET_FILE:test_replay_ascend> "[.broken_cann]")
 endif()
 
 # The comparison of our declarations with CANN's headers (option LLMPERF_CANN): it accepts the stand-in's, and refuses
