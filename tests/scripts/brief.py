@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Runs a test and passes on what it says, of a long report the beginning and the end: at most a hundred lines, none of them long, so that
-what failed can be read in the log of a build. LLMPERF_WHOLE=1 passes on all of it.
+"""Runs a test and passes on what it says, of a long report the beginning, the end and between them the lines that name a failure: at most
+a hundred lines, none of them long, so that what failed can be read in the log of a build. LLMPERF_WHOLE=1 passes on all of it.
 
 usage: brief.py COMMAND WORD…"""
 import os
+import re
 import subprocess
 import sys
 
-FIRST, LAST, WIDE = 60, 38, 500
+FIRST, BETWEEN, LAST, WIDE = 40, 29, 30, 500
+NAMES_A_FAILURE = re.compile(r"^\s*(not ok|FAIL|ERROR|# fail [1-9])|FAILED|[Ee]rror:")  # node's tests, unittest, Catch2
 
 
 def brief(text):
     lines = [line if len(line) <= WIDE else f"{line[:WIDE]}… ({len(line)} characters)" for line in text.splitlines()]
-    left_out = len(lines) - FIRST - LAST
-    if left_out > 1:
-        lines[FIRST:-LAST] = [f"… {left_out} lines left out; LLMPERF_WHOLE=1 shows them …"]
+    if len(lines) > FIRST + BETWEEN + LAST:
+        kept = [line for line in lines[FIRST:-LAST] if NAMES_A_FAILURE.search(line)][:BETWEEN]
+        left_out = len(lines) - FIRST - len(kept) - LAST
+        lines[FIRST:-LAST] = [f"… {left_out} lines left out; LLMPERF_WHOLE=1 shows them …", *kept]
     return "".join(line + "\n" for line in lines)
 
 

@@ -20,7 +20,13 @@ class Brief(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         self.assertLess(len(lines), 100)
         self.assertEqual((lines[0], lines[-1]), ("line 0", "line 99999"))
-        self.assertIn("99902 lines left out", lines[60])
+        self.assertIn("99930 lines left out", lines[40])
+
+    def test_a_failure_in_the_middle_is_kept(self):
+        done = run("for i in range(1000): print(f'{\"not ok\" if i % 2 and i > 400 else \"ok\"} {i}')")
+        lines = done.stdout.splitlines()
+        self.assertLessEqual(len(lines), 100)
+        self.assertEqual(lines[41:43], ["not ok 401", "not ok 403"])
 
     def test_a_line_of_megabytes_is_cut(self):
         done = run("print('x' * 32_000_000)")
