@@ -163,6 +163,8 @@ void read_hccl_test(std::string_view text, const Options& options, Problems& pro
 //   #       size  count  type  redop  root   time  algbw  busbw #wrong   time  algbw  busbw #wrong
 //           1024    256  float   sum    -1  13.50   0.08   0.13      0  13.20   0.08   0.14      0
 //
+// Old versions print the same without '#'.
+//
 // The first half of the times is out of place, the second in place. size is the larger of what a rank sends and what it
 // receives, which is the full tensor of every collective: the output of all-gather, the input of reduce-scatter.
 
@@ -179,12 +181,19 @@ std::vector<Field> words_of(std::string_view line) {
   return words;
 }
 
-// mpirun --tag-output puts "[1,0]<stdout>:" before every line; blanks keep the columns right.
+// Launchers put before every line whose it is: "[0] ", "[1,0]<stdout>:" (mpirun), "3: " (srun), "worker-0: ". Blanks
+// keep the columns right.
 std::string without_tag(std::string_view line) {
-  constexpr std::string_view kTag = "<stdout>:";
   std::string result(line);
-  const std::size_t tag = line.starts_with('[') ? line.find(kTag) : std::string_view::npos;
-  if (tag != std::string_view::npos) result.replace(0, tag + kTag.size(), tag + kTag.size(), ' ');
+  std::size_t end = 0;
+  if (line.starts_with('[')) {
+    constexpr std::string_view kStream = "<stdout>:";
+    end = line.find(']') + 1;
+    if (line.substr(end).starts_with(kStream)) end += kStream.size();
+  } else if (const std::size_t blank = line.find(' '); blank != std::string_view::npos && blank > 0) {
+    if (line[blank - 1] == ':') end = blank;
+  }
+  result.replace(0, end, end, ' ');
   return result;
 }
 
@@ -198,12 +207,16 @@ class NcclTests {
       if (problems_->full()) return;
       ++line_;
       const std::string line = without_tag(raw);
-      const std::vector<Field> words = words_of(line);
+      std::vector<Field> words = words_of(line);
       if (words.empty()) continue;
-      if (words.front().text.starts_with('#')) {
+      if (words.front().text.starts_with('#')) {  // which old versions left out
+        words.front().text.remove_prefix(1);
+        if (words.front().text.empty()) words.erase(words.begin());
         read_comment(line, words);
-      } else if (!columns_.empty() && words.size() > 2 && parse_int(words[0].text) && parse_int(words[1].text)) {
-        read_row(words);
+      } else if (words.size() > 2 && parse_int(words[0].text) && parse_int(words[1].text)) {
+        if (!columns_.empty()) read_row(words);
+      } else {
+        read_comment(line, words);
       }
     }
     if (!has_header_) {
@@ -226,15 +239,15 @@ class NcclTests {
     const auto is = [&](std::size_t i, std::string_view text) { return i < words.size() && words[i].text == text; };
     if (starting != std::string_view::npos) {
       collective_ = collective_in(line.substr(starting + kStarting.size()));
-    } else if (is(1, "nThread")) {  // a run begins
+    } else if (is(0, "nThread")) {  // a run begins
       group_ranks_.clear();
       columns_.clear();
       const std::int64_t threads = number_after("nThread").value_or(0);
       const std::int64_t gpus = number_after("nGpus").value_or(0);
       local_ranks_ = threads > 0 && threads < 1000 && gpus > 0 && gpus < 1000 ? threads * gpus : 0;
-    } else if (is(1, "Rank")) {
+    } else if (is(0, "Rank") && number_after("Pid")) {
       ++group_ranks_[number_after("Group").value_or(0)];
-    } else if ((is(1, "size") || is(0, "#size")) &&
+    } else if (is(0, "size") &&
                std::any_of(words.begin(), words.end(), [](const Field& w) { return w.text == "algbw"; })) {
       read_header(words);
     }
@@ -242,9 +255,7 @@ class NcclTests {
 
   void read_header(const std::vector<Field>& words) {
     columns_.clear();
-    for (const Field& w : words) {
-      if (w.text != "#") columns_.push_back(w.text == "#size" ? "size" : std::string(w.text));
-    }
+    for (const Field& w : words) columns_.emplace_back(w.text);
     has_header_ = true;
     if (std::find(columns_.begin(), columns_.end(), "cputime") != columns_.end()) {
       problems_->add(line_, 1, "the times are of the CPU (nccl-tests -C 1), not of the collectives");

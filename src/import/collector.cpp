@@ -87,9 +87,9 @@ void Collector::add_step(const std::string& type, Seconds time, calibrate::Row r
   ++of.summary.imported;
   of.summary.in_rows += time;
   row.file = files_.size() - 1;
-  row.extra = {
-      format_significant(1 / row.latency.value * static_cast<double>(std::get<calibrate::StepRow>(row.of).new_tokens)),
-      one_line(type), std::string(name(source_))};
+  const auto& step = std::get<calibrate::StepRow>(row.of);
+  row.extra = {format_significant(static_cast<double>(step.new_tokens * step.batch) / row.latency.value),
+               one_line(type), std::string(name(source_))};
   steps_.push_back(std::move(row));
 }
 
@@ -145,7 +145,11 @@ calibrate::Row Collector::row(Measured& m) const {
 }
 
 Imported Collector::finish() {
-  Imported result{.source = source_, .measurements = {}, .types = {}, .groups = std::move(groups_)};
+  Imported result{.source = source_, .measurements = {}, .types = {}, .groups = std::move(groups_), .passed_over = {}};
+  for (const std::string& column : passed_over_) result.passed_over.push_back(one_line(column));
+  if (!result.passed_over.empty() && !files_.empty()) {
+    files_.front().notes.push_back(fmt::format("columns passed over: {}", join(result.passed_over, ", ")));
+  }
   result.measurements.files = std::move(files_);
   result.measurements.rows = std::move(steps_);
   if (source_ == Source::llama_bench) {

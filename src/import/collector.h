@@ -3,6 +3,7 @@
 
 #include <istream>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,8 @@ class Collector {
   // A run of a benchmark, which took that time, with a row for each of its figures.
   void add_run(const std::string& type, Seconds time, std::vector<calibrate::Row> rows, std::string remark,
                const std::string& untrusted);
+  // A column of the file that nothing is made of although it may change the time.
+  void pass_over(std::string_view column) { passed_over_.emplace(column); }
   Imported finish();
 
  private:
@@ -56,6 +59,7 @@ class Collector {
   Source source_;
   std::string hardware_;
   std::vector<calibrate::Measurements::File> files_;
+  std::set<std::string, std::less<>> passed_over_;
   std::vector<Measured> measured_;
   std::vector<calibrate::Row> steps_;                                 // and figures of runs
   std::map<std::pair<std::string, std::string>, std::size_t> known_;  // type, op: index into measured_
@@ -83,6 +87,8 @@ void read_aiconfigurator(std::string_view text, descriptor::Problems& problems, 
 // Tests of llama-bench, in any of the forms that it prints.
 void read_llama_bench(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
 
+// The title of what the benchmarks of vLLM and SGLang print.
+inline constexpr std::string_view kPrintedResult = " Serving Benchmark Result ";
 // Runs of servers, as the benchmarks of vLLM and SGLang, InferenceX, AIPerf and GuideLLM write them.
 void read_vllm_bench(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
 void read_sglang_bench(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);

@@ -46,33 +46,28 @@ class FileBuffer : public std::streambuf {
 void check_options(Source source, const Options& options) {
   const bool collectives = source == Source::hccl_test || source == Source::nccl_tests;
   const bool ascend = source == Source::msprof || source == Source::torch_npu;
-  if (!collectives && !options.collective.empty()) {
-    throw Error::bad_input(fmt::format("--op is for hccl-test and nccl-tests, not for {}", name(source)));
-  }
   const bool bench = source == Source::llama_bench;
   const bool runs = is_of_servers(source);
-  if (!bench && !runs && !options.model.empty()) {
-    throw Error::bad_input(fmt::format("--model is for llama-bench and runs of servers, not for {}", name(source)));
-  }
-  for (const auto& [flag, given] :
-       {std::pair{"--weights", !options.weights.empty()}, std::pair{"--runtime", !options.runtime.empty()},
-        std::pair{"--concurrency", options.concurrency.has_value()}, std::pair{"--rate", options.rate.has_value()}}) {
-    if (given && !runs)
-      throw Error::bad_input(fmt::format("{} is for runs of servers, not for {}", flag, name(source)));
-  }
-  if (!bench && !options.host.empty()) {
-    throw Error::bad_input(fmt::format("--host is for llama-bench, not for {}", name(source)));
+  struct Use {
+    const char* flag;
+    bool given, fits;
+    const char* of;
+  };
+  for (const Use& use :
+       {Use{"--op", !options.collective.empty(), collectives, "hccl-test and nccl-tests"},
+        Use{"--model", !options.model.empty(), bench || runs, "llama-bench and runs of servers"},
+        Use{"--weights", !options.weights.empty(), bench || runs, "llama-bench and runs of servers"},
+        Use{"--runtime", !options.runtime.empty(), runs, "runs of servers"},
+        Use{"--concurrency", options.concurrency.has_value(), runs, "runs of servers"},
+        Use{"--rate", options.rate.has_value(), runs, "runs of servers"},
+        Use{"--host", !options.host.empty(), bench, "llama-bench"},
+        Use{"--ranks", options.ranks.has_value(), collectives || ascend || bench || runs, "files that do not say it"},
+        Use{"--kv-len", options.kv_len.has_value(), ascend, "msprof and torch-npu"},
+        Use{"--dtype", options.dtype.has_value(), source == Source::hccl_test, "hccl-test"}}) {
+    if (!use.given || use.fits) continue;
+    throw Error::bad_input(fmt::format("{} is for {}, not for {}", use.flag, use.of, name(source)));
   }
   if (options.rate && !(*options.rate > 0)) throw Error::bad_input("--rate must be above 0");
-  if (!collectives && !ascend && !bench && !runs && options.ranks) {
-    throw Error::bad_input(fmt::format("--ranks is for files that do not say it, not for {}", name(source)));
-  }
-  if (!ascend && options.kv_len) {
-    throw Error::bad_input(fmt::format("--kv-len is for msprof and torch-npu, not for {}", name(source)));
-  }
-  if (source != Source::hccl_test && options.dtype) {
-    throw Error::bad_input(fmt::format("--dtype is for hccl-test: {} says it itself", name(source)));
-  }
   if (options.ranks && (*options.ranks < 2 || *options.ranks > 1'000'000)) {
     throw Error::bad_input(fmt::format("--ranks must be between 2 and 1000000, not {}", *options.ranks));
   }
@@ -86,7 +81,21 @@ void check_options(Source source, const Options& options) {
   }
 }
 
+// A file of JSON where a source reads tables, or the other way round, is told so, and nothing of its first bytes.
+bool is_of_form(Source source, std::string_view text, Problems& problems) {
+  const std::string_view start = trim(text);
+  const bool json = start.starts_with('{') || start.starts_with('[');
+  const bool table = source == Source::msprof || source == Source::torch_npu || source == Source::aiconfigurator;
+  const bool saved = is_of_servers(source) && source != Source::aiperf;
+  if (start.empty() || !(json ? table : saved) || start.find(kPrintedResult) != std::string_view::npos) return true;
+  problems.add(0, 0, fmt::format("is {}JSON, which {} is{}", json ? "" : "no ", name(source), json ? " not" : ""),
+               json ? "its tables (CSV) are read; of JSON, traces: import chrome-trace"
+                    : fmt::format("what it saves; of vLLM and SGLang also the table{}that they print", kPrintedResult));
+  return false;
+}
+
 void read_table(Source source, std::string_view text, const Options& options, Problems& problems, Collector& into) {
+  if (!is_of_form(source, text, problems)) return;
   switch (source) {
     case Source::msprof:
     case Source::torch_npu: read_ascend_csv(text, options, problems, into); break;

@@ -46,7 +46,7 @@ struct Options {
   std::string model = {};  // llama_bench, runs: of all of them; empty: by the number of parameters, or its name there
   std::string host = {};   // llama_bench: the CPU of layers that are not on the device
   std::optional<std::int64_t> kv_len = {};  // Ascend: tokens of a sequence that is cached in pages, new ones included
-  // Of runs, over what the file says; `ranks` is their tensor parallelism.
+  // Of runs, over what the file says; `ranks` is their tensor parallelism. Of llama_bench the format of the weights.
   std::string weights = {};
   std::string runtime = {};  // "vllm@0.15.1"
   std::optional<std::int64_t> concurrency = {};
@@ -100,6 +100,7 @@ struct Imported {
                                          // collective the shortest, which waited least
   std::vector<TypeSummary> types;        // by class, then by total time
   std::vector<GroupSummary> groups;      // as types
+  std::vector<std::string> passed_over;  // columns that may change the time, and of which nothing is made
 };
 
 // Throws Error(bad_input) with every problem of all files.

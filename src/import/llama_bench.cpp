@@ -1,5 +1,7 @@
 // What llama-bench prints: with -o json, jsonl, csv and sql the same fields, with md a table of those that differ from
-// the defaults. Every form becomes records of the same fields, and a record a step.
+// the defaults. Every form becomes records of the same fields, and a record a step. What llama-batched-bench and
+// sweep-bench print (a table, or jsonl) holds a prompt and a generation on each line, which become two records; how all
+// of them ran stands above the table ("main: n_kv_max = 20480, n_batch = 2048, …").
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,14 +50,31 @@ struct Record {
 
 std::string_view truth(std::string_view text) { return text == "true" ? "1" : text == "false" ? "0" : text; }
 
+// Of a line of batched-bench `pl` sequences that have nothing before them, or share their prompt, or generate one after
+// the other; of one of sweep-bench, which has no `pl`, one sequence behind `n_kv` tokens.
+void add_batched(const Record& line, std::vector<Record>& records) {
+  const bool sweep = line["pl"].empty();
+  for (const bool prompt : {true, false}) {
+    const std::string_view tokens = line[prompt ? "pp" : "tg"];
+    if (parse_int(tokens).value_or(0) <= 0) continue;
+    const bool one = sweep || line[prompt ? "is_pp_shared" : "is_tg_separate"] == "1";
+    Record& record = records.emplace_back(line);
+    record.fields[prompt ? "n_prompt" : "n_gen"] = tokens;
+    record.fields["n_depth"] = sweep ? line["n_kv"] : prompt ? "0" : line["pp"];
+    record.fields["n_sequences"] = one ? "1" : line["pl"];
+    record.fields["avg_ts"] = line[prompt ? "speed_pp" : "speed_tg"];
+  }
+}
+
 void add_object(const descriptor::Node& node, int before, std::vector<Record>& records) {
-  Record& record = records.emplace_back();
+  Record record;
   record.line = before + node.line;
   for (const descriptor::Node::Entry& entry : node.entries) {
     if (entry.value.kind == descriptor::Node::Kind::scalar) {
       record.fields[entry.key] = entry.value.quoted ? entry.value.scalar : truth(entry.value.scalar);
     }
   }
+  record["speed_tg"].empty() ? records.push_back(std::move(record)) : add_batched(record, records);
 }
 
 // An array of objects, or an object on each line, which is behind `before` others.
@@ -161,6 +180,7 @@ class Tables {
     line = trim(line);
     if (line.starts_with('|')) return row(line, number);
     if (line.starts_with("build:")) return build(line);
+    if (line.find("n_kv_max = ") != std::string_view::npos) return settings(line.substr(line.find("n_kv_max")));
     note_device(line);
   }
 
@@ -169,12 +189,18 @@ class Tables {
     std::vector<std::string> cells;
     for (const std::string_view cell : split(line.substr(1), '|')) cells.emplace_back(trim(cell));
     if (!cells.empty() && cells.back().empty()) cells.pop_back();
-    if (std::find(cells.begin(), cells.end(), "t/s") != cells.end()) {
+    const auto has = [&](const char* name) { return std::find(cells.begin(), cells.end(), name) != cells.end(); };
+    if (has("t/s") || has("S_TG t/s")) {
+      batched_ = !has("t/s");
       names_ = std::move(cells);
       for (std::string& name : names_) {
         for (const auto& [shown, field] : kShort) {
           if (name == shown) name = field;
         }
+        // "S_PP t/s" of batched-bench is the speed_pp of its jsonl, "B" its pl.
+        if (batched_) name = to_lower(name.substr(0, name.find(' ')));
+        if (batched_ && name.starts_with("s_")) name.insert(1, "peed");
+        if (batched_ && name == "b") name = "pl";
       }
       return;
     }
@@ -182,7 +208,8 @@ class Tables {
       return cell.find_first_not_of("-:") == std::string::npos;
     });
     if (rule || cells.size() != names_.size()) return;
-    Record& record = records_->emplace_back();
+    Record record;
+    if (batched_) record.fields = settings_;
     record.line = number;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (names_[i] == "test") {
@@ -196,6 +223,16 @@ class Tables {
       }
     }
     if (!devices_.empty()) record.fields["gpu_info"] = join(devices_, ", ");
+    batched_ ? add_batched(record, *records_) : records_->push_back(std::move(record));
+  }
+
+  // "n_kv_max = 20480, n_batch = 2048, flash_attn = 1" above a table.
+  void settings(std::string_view line) {
+    settings_.clear();
+    for (const std::string_view part : split(line, ',')) {
+      const std::size_t is = part.find('=');
+      if (is != std::string_view::npos) settings_[std::string(trim(part.substr(0, is)))] = trim(part.substr(is + 1));
+    }
   }
 
   // "build: 4ffc47cb (6421)" is below its tables.
@@ -217,17 +254,20 @@ class Tables {
   }
 
   std::vector<Record>* records_;
-  std::vector<std::string> names_;    // of the table's columns
-  std::vector<std::string> devices_;  // that were logged since the last build
-  std::size_t built_ = 0;             // records whose build is known
+  std::vector<std::string> names_;                            // of the table's columns
+  bool batched_ = false;                                      // the table is of batched-bench or sweep-bench
+  std::map<std::string, std::string, std::less<>> settings_;  // of all that such a table holds
+  std::vector<std::string> devices_;                          // that were logged since the last build
+  std::size_t built_ = 0;                                     // records whose build is known
 };
 
 std::vector<Record> read_records(std::string_view text, Problems& problems) {
   std::vector<Record> records;
   const std::string_view start = trim(text);
-  if (start.starts_with('[')) {
+  const std::string_view heading = start.substr(0, start.find('\n'));
+  if (start.starts_with('[') || trim(heading) == "{") {
     read_json(text, 0, problems, records);
-  } else if (start.starts_with("build_commit,")) {
+  } else if (!heading.starts_with('{') && heading.find(",avg_ts") != std::string_view::npos) {
     read_csv(text, problems, records);
   } else {  // one record on a line, whatever else was printed beside it
     Tables tables(records);
@@ -245,7 +285,9 @@ std::vector<Record> read_records(std::string_view text, Problems& problems) {
     }
   }
   if (records.empty() && problems.empty()) {
-    problems.add(0, 0, "holds no test of llama-bench", "read is what it prints with -o json, jsonl, csv, md or sql");
+    problems.add(0, 0, "holds no test of llama-bench",
+                 "read is what it prints with -o json, jsonl, csv, md or sql, and what llama-batched-bench and "
+                 "llama-sweep-bench print");
   }
   return records;
 }
@@ -388,10 +430,26 @@ const std::vector<Titled>& titled_devices() {
   return titled;
 }
 
+// What is read above and below, and what changes no time. Other columns (of forks: fmoe, mla, rtr) are named.
+constexpr std::string_view kKnown =
+    "model_type model_filename model_n_params model_size size rounding backends gpu_info cpu_info devices n_gpu_layers "
+    "n_threads n_batch n_ubatch split_mode tensor_split no_kv_offload no_op_offload n_cpu_moe tensor_buft_overrides "
+    "mmap "
+    "embeddings flash_attn type_k type_v rpc rpc_servers cuda rocm metal vulkan sycl opencl kompute blas gpu_blas mg "
+    "dio "
+    "build_number build_commit test_time n_prompt n_gen n_depth n_sequences is_pp_shared is_tg_separate avg_ts avg_ns "
+    "main_gpu cpu_mask cpu_strict poll numa prio delay use_mmap use_direct_io stddev_ns stddev_ts samples_ns "
+    "samples_ts "
+    "n_kv_max n_threads_batch pp tg pl n_kv t_pp t_tg t speed_pp speed_tg speed s";
+
 class Steps {
  public:
   Steps(const Options& options, Collector& into) : options_(&options), into_(&into) {
     if (!options.model.empty()) own_.emplace_back().decoder = model::load_decoder(options.model);
+    if (options.weights.empty()) return;
+    const model::GgufFileType* type = model::find_gguf_file_type(to_lower(options.weights));
+    if (!type) throw Error::bad_input("--weights: no format of GGUF files " + quote(options.weights), "q4_k_m");
+    weights_ = type->name;
   }
 
   void add(const Record& record) {
@@ -399,10 +457,15 @@ class Steps {
     row.line = record.line;
     StepRow step;
     std::string remark = fill(record, step, row);
+    static const std::vector<std::string_view> known = words(kKnown);
+    for (const auto& [field, value] : record.fields) {
+      if (std::find(known.begin(), known.end(), field) == known.end()) into_->pass_over(field);
+    }
     const std::string_view type = record["model_type"];
     constexpr double kLongest = 1e12;
     const double rate = record.number("avg_ts");
-    const double tokens = d(record.integer("n_prompt")) + d(record.integer("n_gen"));
+    const double tokens =
+        (d(record.integer("n_prompt")) + d(record.integer("n_gen"))) * d(std::max<std::int64_t>(step.batch, 1));
     const Seconds time{rate > 0 ? std::clamp(tokens / rate, 0.0, kLongest) : 0};
     row.of = std::move(step);
     into_->add_step(std::string(type.empty() ? "no model" : type), time, std::move(row), std::move(remark));
@@ -431,7 +494,9 @@ class Steps {
     step.depth = std::max<std::int64_t>(0, record.integer("n_depth"));
     step.gen_tokens = prompt > 0 ? 0 : generated;
     step.context = *step.depth + step.gen_tokens / 2;
-    row.latency = Seconds{static_cast<double>(step.new_tokens) / rate};
+    if (!record["n_sequences"].empty()) step.batch = record.integer("n_sequences");
+    if (step.batch < 1 || step.batch > kMostRequests) return "sizes out of range";
+    row.latency = Seconds{d(step.new_tokens) * d(step.batch) / rate};
     constexpr std::int64_t kBatch = 512;  // llama.cpp's own
     const std::int64_t ubatch = record.integer("n_ubatch") > 0 ? record.integer("n_ubatch") : kBatch;
     step.ubatch = record.integer("n_batch") > 0 ? std::min(ubatch, record.integer("n_batch")) : ubatch;
@@ -445,16 +510,16 @@ class Steps {
     const std::int64_t number = record.integer("build_number");
     step.build = number > 0 ? fmt::format("b{}", number) : step.measured;
     if (!is_cache(keys) || !is_cache(values)) return "type of the cache not known";
-    step.weights = format_of(record["model_type"]);
-    return step.weights.empty() ? "format not known" : "";
+    step.weights = options_->weights.empty() ? format_of(record["model_type"]) : weights_;
+    return step.weights.empty() ? "format not known: --weights" : "";
   }
 
   std::string fill_platform(const Record& record, StepRow& step, calibrate::Row& row) {
-    constexpr std::pair<std::string_view, std::string_view> kNeutral[] = {{"n_cpu_moe", "0"},
-                                                                          {"tensor_buft_overrides", "none"},
-                                                                          {"no_kv_offload", "0"},
-                                                                          {"no_op_offload", "0"},
-                                                                          {"embeddings", "0"}};
+    constexpr std::pair<std::string_view, std::string_view> kNeutral[] = {
+        {"n_cpu_moe", "0"},     {"tensor_buft_overrides", "none"},
+        {"no_kv_offload", "0"}, {"no_op_offload", "0"},
+        {"embeddings", "0"},    {"rpc", "0"},
+        {"rpc_servers", "0"}};
     for (const auto& [field, neutral] : kNeutral) {
       if (!record[field].empty() && record[field] != neutral) return fmt::format("{} is {}", field, record[field]);
     }
@@ -463,8 +528,9 @@ class Steps {
     if (model == nullptr) return remark;
     step.model = own_.empty() ? model->name : options_->model;
 
-    step.backend = backend_of(record);
-    if (step.backend.empty()) return fmt::format("backend {}", record["backends"]);
+    const bool said = !record["backends"].empty() || !record["cuda"].empty();  // earlier a field for each
+    step.backend = said ? backend_of(record) : "";
+    if (said && step.backend.empty()) return fmt::format("backend {}", record["backends"]);
     const bool cpu = step.backend == "cpu";
     std::vector<std::string> gpus = gpus_of(record);
     row.hardware = options_->hardware;
@@ -526,11 +592,12 @@ class Steps {
     return gpus;
   }
 
-  // "CUDA", "Metal,BLAS"; earlier a field for each. Empty: one that profiles do not know, or devices elsewhere.
+  // "CUDA", "Metal,BLAS"; earlier a field for each. Of a program that could also reach devices elsewhere ("Vulkan,RPC")
+  // the others, unless it lists such devices. Empty: one that profiles do not know, or devices elsewhere.
   static std::string backend_of(const Record& record) {
     std::string text = to_lower(record["backends"]);
     const bool fields = record["backends"].empty();
-    if (text.find("rpc") != std::string::npos) return "";
+    if (to_lower(record["gpu_info"]).find("rpc") != std::string::npos) return "";
     std::replace(text.begin(), text.end(), '+', ',');
     bool cpu = text.empty();
     std::string found;
@@ -585,6 +652,7 @@ class Steps {
   const Options* options_;
   Collector* into_;
   std::vector<KnownModel> own_;  // the model that was named
+  std::string weights_;          // likewise
   std::map<std::string, std::string> called_;
   std::map<std::string, std::optional<hardware::Device>> devices_;
 };

@@ -3,6 +3,7 @@
 //  * vLLM's `vllm bench serve --save-result` (vllm/benchmarks/serve.py at 009e6d4): one object, times in milliseconds,
 //    with --save-detailed also those of every request;
 //  * SGLang's `sglang.bench_serving` (python/sglang/bench_serving.py at 0033168): a line for each run, likewise;
+//  * what either of them prints at the end ("Serving Benchmark Result"), which says neither model nor engine;
 //  * SemiAnalysisAI's InferenceX (utils/process_result.py at 00e51cc and after it): objects that say the plan too,
 //  times
 //    in seconds, throughputs per device.
@@ -128,6 +129,9 @@ BenchmarkRun common(const Node& object, std::string_view e2e, Problems& problems
   run.completed = count_at(object, "completed", problems).value_or(0);
   run.failed = count_at(object, "failed", problems).value_or(0);
   run.duration = Seconds{number_at(object, "duration", problems).value_or(0)};
+  for (const char* accepted : {"accept_length", "spec_decode_acceptance_length"}) {
+    if (number_at(object, accepted, problems).value_or(1) > 1) run.untrusted = "speculative decoding";
+  }
   const MetricName metrics[] = {{"ttft", serving::Metric::ttft},
                                 {"tpot", serving::Metric::tpot},
                                 {"itl", serving::Metric::itl},
@@ -157,15 +161,12 @@ std::string engine_of(std::string_view backend) {
   return {};
 }
 
-bool is_object(const Node& node, Problems& problems) {
-  if (node.kind == Node::Kind::mapping) return true;
-  problems.add(node, "a run is an object");
-  return false;
-}
-
 // A file of another tool has none of the keys that every run has.
 bool has_keys(const Node& node, std::initializer_list<std::string_view> keys, Source source, Problems& problems) {
-  if (!is_object(node, problems)) return false;
+  if (node.kind != Node::Kind::mapping) {
+    problems.add(node, "a run is an object");
+    return false;
+  }
   for (const std::string_view key : keys) {
     if (value_at(node, key) != nullptr) continue;
     problems.add(node, fmt::format("no {}: not a result of {}", quote(key), name(source)));
@@ -174,10 +175,64 @@ bool has_keys(const Node& node, std::initializer_list<std::string_view> keys, So
   return true;
 }
 
+// Lines of the printed table, in small letters, and their keys in a saved result.
+constexpr std::pair<std::string_view, std::string_view> kPrinted[] = {
+    {"successful requests", "completed"},
+    {"failed requests", "failed"},
+    {"benchmark duration (s)", "duration"},
+    {"total input tokens", "total_input_tokens"},
+    {"total generated tokens", "total_output_tokens"},
+    {"request throughput (req/s)", "request_throughput"},
+    {"output token throughput (tok/s)", "output_throughput"},
+    {"backend", "backend"},
+    {"request rate configured (rps)", "request_rate"},
+    {"traffic request rate", "request_rate"},
+    {"maximum request concurrency", "max_concurrency"},
+    {"max request concurrency", "max_concurrency"},
+    {"acceptance length", "spec_decode_acceptance_length"},
+    {"accept length", "accept_length"}};
+
+// "Mean E2E Latency (ms)" is mean_e2e_latency_ms; empty: a line that is not read.
+std::string printed_key(std::string title) {
+  title = to_lower(title);
+  for (const auto& [line, key] : kPrinted) {
+    if (title == line) return std::string(key);
+  }
+  if (!title.ends_with(" (ms)")) return {};
+  title.replace(title.size() - 4, 4, "ms");
+  std::replace(title.begin(), title.end(), ' ', '_');
+  return title;
+}
+
+// The tables that were printed, each as the object that would have been saved; else the documents of the file.
+std::vector<Node> read_results(std::string_view text, std::string_view engine, Problems& problems) {
+  if (text.find(kPrintedResult) == std::string_view::npos) return read_documents(text, problems);
+  std::vector<Node> results;
+  int number = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    ++number;
+    const bool title = line.find(kPrintedResult) != std::string_view::npos;
+    if (title) {
+      results.emplace_back().kind = Node::Kind::mapping;
+      results.back().line = number;
+    }
+    const std::size_t colon = line.rfind(':');
+    if (results.empty() || (!title && colon == std::string_view::npos)) continue;
+    const std::string key = title ? "backend" : printed_key(std::string(trim(line.substr(0, colon))));
+    Node value;
+    value.kind = Node::Kind::scalar;
+    value.scalar = title ? engine : trim(line.substr(colon + 1));
+    value.line = number;
+    std::erase(value.scalar, ',');
+    if (!key.empty() && value.scalar != "not set") results.back().entries.push_back({key, number, 1, value});
+  }
+  return results;
+}
+
 }  // namespace
 
 void read_vllm_bench(std::string_view text, const Options& options, Problems& problems, Collector& into) {
-  for (const Node& object : read_documents(text, problems)) {
+  for (const Node& object : read_results(text, "vllm", problems)) {
     if (!has_keys(object, {"completed", "duration"}, Source::vllm_bench, problems)) continue;
     BenchmarkRun run = common(object, "e2el", problems);
     run.row.model = text_at(object, "model_id", problems).value_or("");
@@ -191,7 +246,7 @@ void read_vllm_bench(std::string_view text, const Options& options, Problems& pr
 }
 
 void read_sglang_bench(std::string_view text, const Options& options, Problems& problems, Collector& into) {
-  for (const Node& object : read_documents(text, problems)) {
+  for (const Node& object : read_results(text, "sglang", problems)) {
     if (!has_keys(object, {"backend", "completed", "duration"}, Source::sglang_bench, problems)) continue;
     BenchmarkRun run = common(object, "e2e_latency", problems);
     run.row.model = text_at(object, "server_info.model_path", problems).value_or("");

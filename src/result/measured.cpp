@@ -306,8 +306,12 @@ std::vector<ImportedType> types_of(const import::Imported& imported) {
 
 std::vector<std::string> warnings_of(const import::Imported& imported) {
   if (imported.types.empty()) return {"the files hold no kernels, no collectives, no steps and no runs"};
-  if (imported.measurements.rows.empty()) return {"nothing here is a measurement: the remarks say why"};
-  return {};
+  std::vector<std::string> warnings;
+  if (imported.measurements.rows.empty()) warnings.emplace_back("nothing here is a measurement: the remarks say why");
+  if (!imported.passed_over.empty()) {
+    warnings.push_back(fmt::format("columns passed over: {}", join(imported.passed_over, ", ")));
+  }
+  return warnings;
 }
 
 namespace {

@@ -1,4 +1,7 @@
 // The outputs of hccl_test and nccl-tests.
+#include <algorithm>
+
+#include "base/text.h"
 #include "import_helpers.h"
 
 namespace llmperf::import::collective_files_test {
@@ -94,6 +97,23 @@ TEST_CASE("nccl-tests: old headers, tags of mpirun and blank reductions", "[impo
   CHECK(micros(tagged) == Approx(5));
 }
 
+TEST_CASE("nccl-tests: lines may begin with whose they are, and with no '#'", "[import][nccl]") {
+  const std::string whole = kStart + kRanks + kHeader + kRows;
+  for (const std::string tag : {"[0] ", "1: ", "[1,0]<stdout>:", "[1,0]<stdout>: ", "worker-0: "}) {
+    CAPTURE(tag);
+    std::string text;
+    for (const std::string_view line : split(whole, '\n')) text += line.empty() ? "" : tag + std::string(line) + '\n';
+    const Imported i = imported(Source::nccl_tests, text);
+    REQUIRE(i.measurements.rows.size() == 2);
+    CHECK(shape<CollectiveShape>(i, 0).ranks == 3);
+    CHECK(micros(i, 0) == Approx(13.2));
+  }
+  std::string bare = whole;
+  std::replace(bare.begin(), bare.end(), '#', ' ');
+  CHECK(micros(imported(Source::nccl_tests, bare)) == Approx(13.2));
+  CHECK(shape<CollectiveShape>(imported(Source::nccl_tests, bare)).ranks == 3);
+}
+
 TEST_CASE("nccl-tests: malformed output is refused with its place", "[import][nccl]") {
   CHECK(problems_of(Source::nccl_tests, "") ==
         std::vector<std::string>{"t.csv: is no output of nccl-tests: no line '# size count type … time algbw busbw'"});
@@ -156,7 +176,7 @@ TEST_CASE("flags of collectives are refused where files say it themselves", "[im
         "--kv-len is for msprof and torch-npu, not for nccl-tests");
   CHECK(problems_of(Source::msprof, "", {.kv_len = 0}).front() == "--kv-len must be between 1 and 1000000000, not 0");
   CHECK(problems_of(Source::nccl_tests, "", {.dtype = Dtype::bf16}).front() ==
-        "--dtype is for hccl-test: nccl-tests says it itself");
+        "--dtype is for hccl-test, not for nccl-tests");
   CHECK(problems_of(Source::hccl_test, "", {.ranks = 1}).front() == "--ranks must be between 2 and 1000000, not 1");
   CHECK(problems_of(Source::hccl_test, "", {.collective = "all_reduc"}).front() ==
         "--op: unknown collective 'all_reduc'");

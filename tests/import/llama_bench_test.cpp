@@ -188,7 +188,12 @@ TEST_CASE("formats of weights go by the words of llama.cpp", "[import][llama-ben
         std::pair{"llama 8B Q5_K - Small (guessed)", "q5_k_s"}}) {
     CHECK(step(imported(kSource, json({with(kDecode, {{"model_type", type}})}))).weights == weights);
   }
-  CHECK(remark({{"model_type", "llama 8B Q9"}}) == "format not known");
+  CHECK(remark({{"model_type", "llama 8B Q9"}}) == "format not known: --weights");
+  const Imported given =
+      imported(kSource, json({with(kDecode, {{"model_type", "llama 8B Q9"}})}), {.weights = "Q4_K_M"});
+  CHECK(step(given).weights == "q4_k_m");
+  CHECK(problems_of(kSource, json({kDecode}), {.weights = "q9"}) ==
+        std::vector<std::string>{"--weights: no format of GGUF files 'q9'"});
 }
 
 TEST_CASE("models go by architecture and number of parameters", "[import][llama-bench]") {
@@ -215,7 +220,8 @@ TEST_CASE("what a row cannot say leaves a test out, with the reason", "[import][
   CHECK(remark({{"avg_ts", "0"}}) == "no time");
   CHECK(remark({{"no_kv_offload", "1"}}) == "no_kv_offload is 1");
   CHECK(remark({{"n_cpu_moe", "8"}}) == "n_cpu_moe is 8");
-  CHECK(remark({{"backends", "CUDA,RPC"}}) == "backend CUDA,RPC");
+  CHECK(remark({{"backends", "RPC"}}) == "backend RPC");
+  CHECK(remark({{"backends", "Vulkan,RPC"}, {"gpu_info", "RPC[10.0.0.2:50052]"}}) == "backend Vulkan,RPC");
   CHECK(remark({{"tensor_split", "3.00/1.00"}}) == "cards with unequal shares (tensor_split)");
   CHECK(remark({{"gpu_info", "NVIDIA GeForce RTX 3090, NVIDIA GeForce RTX 4090"}}) == "cards of different kinds");
   CHECK(remark({{"n_gpu_layers", "20"}, {"cpu_info", "a CPU"}}) == "layers on a CPU: --host");
@@ -252,7 +258,87 @@ TEST_CASE("cards, layers on the host and the cache are told", "[import][llama-be
   CHECK(apple.measurements.rows[0].hardware == "apple-m2-ultra");
   CHECK(step(apple).backend == "metal");
   CHECK(step(apple).n_gpu == 1);
-  CHECK(one({{"gpu_info", "NVIDIA GeForce RTX 4090 Laptop GPU"}}).measurements.rows[0].hardware == "unknown");
+  CHECK(one({{"gpu_info", "NVIDIA GeForce RTX 4090 Laptop GPU"}}).measurements.rows[0].hardware == "rtx4090-laptop");
+  CHECK(one({{"gpu_info", "NVIDIA GeForce RTX 2080 Laptop GPU"}}).measurements.rows[0].hardware == "unknown");
+  CHECK(step(one({{"backends", "Vulkan,RPC"}})).backend == "vulkan");  // a program that could reach others
+}
+
+const std::string kSettings =
+    "main: n_kv_max = 20480, n_batch = 2048, n_ubatch = 256, flash_attn = 1, is_pp_shared = {}, n_gpu_layers = 99, "
+    "n_threads = 8, n_threads_batch = 8\n\n";
+const Options kLlama{.hardware = "rtx3090", .model = "llama-3.1-8b", .weights = "q4_0"};
+
+// 8 prompts of 512 tokens in 0.8 s, then 128 tokens of each in 2.4 s: 18.75 ms a step behind 512 + 64 tokens.
+TEST_CASE("llama-batched-bench: a line is a prompt of all sequences and a generation behind it",
+          "[import][llama-bench]") {
+  const std::string table =
+      "|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |\n"
+      "|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|\n"
+      "|   512 |    128 |    8 |   5120 |    0.800 |  5120.00 |    2.400 |   426.67 |    3.200 |  1600.00 |\n";
+  for (const std::string& text :
+       {fmt::format(fmt::runtime(kSettings), 0) + table,
+        std::string(R"({"n_kv_max": 20480, "n_batch": 2048, "n_ubatch": 256, "flash_attn": 1, "is_pp_shared": 0, )"
+                    R"("n_gpu_layers": 99, "n_threads": 8, "n_threads_batch": 8, "pp": 512, "tg": 128, "pl": 8, )"
+                    R"("n_kv": 5120, "t_pp": 0.8, "speed_pp": 5120.0, "t_tg": 2.4, "speed_tg": 426.67, "t": 3.2, )"
+                    R"("speed": 1600.0})")}) {
+    const Imported i = imported(kSource, text, kLlama);
+    REQUIRE(i.measurements.rows.size() == 2);
+    CHECK(i.passed_over.empty());
+    CHECK(step(i, 0).phase == Phase::prefill);
+    CHECK(step(i, 0).batch == 8);
+    CHECK(step(i, 0).new_tokens == 512);
+    CHECK(step(i, 0).context == 0);
+    CHECK(step(i, 0).ubatch == 256);
+    CHECK(i.measurements.rows[0].latency.value == Approx(0.8));
+    CHECK(step(i, 1).phase == Phase::decode);
+    CHECK(step(i, 1).batch == 8);
+    CHECK(step(i, 1).context == 512 + 64);
+    CHECK(step(i, 1).flash_attention == true);
+    CHECK(step(i, 1).backend.empty());  // not said
+    CHECK(i.measurements.rows[1].latency.value == Approx(0.01875));
+    CHECK(i.measurements.rows[1].extra[0] == "426.7");
+  }
+  const Imported shared = imported(kSource, fmt::format(fmt::runtime(kSettings), 1) + table, kLlama);
+  CHECK(step(shared, 0).batch == 1);
+  CHECK(step(shared, 1).batch == 8);
+  CHECK(problems_of(kSource, fmt::format(fmt::runtime(kSettings), 0)) ==
+        std::vector<std::string>{"t.csv: holds no test of llama-bench"});
+  const Imported unnamed = imported(kSource, table);
+  CHECK(unnamed.measurements.rows.empty());
+}
+
+TEST_CASE("sweep-bench: prompt and generation behind so many tokens", "[import][llama-bench]") {
+  const Imported i = imported(kSource,
+                              fmt::format(fmt::runtime(kSettings), 0) +
+                                  "|    PP |     TG |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |\n"
+                                  "|-------|--------|--------|----------|----------|----------|----------|\n"
+                                  "|   512 |    128 |   1024 |    0.256 |  2000.00 |    1.600 |    80.00 |\n",
+                              kLlama);
+  REQUIRE(i.measurements.rows.size() == 2);
+  CHECK(step(i, 0).depth == 1024);
+  CHECK(step(i, 0).batch == 1);
+  CHECK(i.measurements.rows[0].latency.value == Approx(0.256));
+  CHECK(step(i, 1).depth == 1024);
+  CHECK(step(i, 1).context == 1024 + 64);
+  CHECK(i.measurements.rows[1].latency.value == Approx(0.0125));
+}
+
+TEST_CASE("a column that nothing is made of is named", "[import][llama-bench]") {
+  const Imported i = imported(kSource,
+                              "| model | size | params | backend | ngl | fmoe | mmap | test | t/s |\n"
+                              "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+                              "| llama 8B Q4_0 | 4.33 GiB | 8.03 B | CUDA | 99 | 1 | 0 | tg128 | 80.00 ± 0.10 |\n");
+  REQUIRE(i.measurements.rows.size() == 1);
+  CHECK(i.passed_over == std::vector<std::string>{"fmoe"});
+  CHECK(i.measurements.files[0].notes.back() == "columns passed over: fmoe");
+}
+
+TEST_CASE("a file of the other form is told so", "[import]") {
+  CHECK(problems_of(Source::msprof, "[{\"a\": 1}]") == std::vector<std::string>{"t.csv: is JSON, which msprof is not"});
+  CHECK(problems_of(Source::aiconfigurator, "{}") ==
+        std::vector<std::string>{"t.csv: is JSON, which aiconfigurator is not"});
+  CHECK(problems_of(Source::guidellm, "a,b\n1,2\n") ==
+        std::vector<std::string>{"t.csv: is no JSON, which guidellm is"});
 }
 
 TEST_CASE("what is no output of llama-bench is refused with its place", "[import][llama-bench]") {

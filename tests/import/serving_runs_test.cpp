@@ -55,6 +55,57 @@ void check_file(const Imported& i) {
 
 }  // namespace
 
+// 200 requests of 25553 and 25600 tokens in all are of 128 and 128 on the mean.
+TEST_CASE("the printed table is the result that would have been saved", "[import][serving]") {
+  const std::string vllm =
+      "INFO 12-01 starting\n============ Serving Benchmark Result ============\n"
+      "Successful requests:                     200       \nMaximum request concurrency:             16\n"
+      "Request rate configured (RPS):           4.00\nBenchmark duration (s):                  187.90    \n"
+      "Total input tokens:                      25553     \nTotal generated tokens:                  25600\n"
+      "Request throughput (req/s):              1.06      \nOutput token throughput (tok/s):         1,136.24\n"
+      "---------------Time to First Token----------------\nMean TTFT (ms):                          587.30\n"
+      "P99 TTFT (ms):                           2309.84   \n"
+      "-----Time per Output Token (excl. 1st token)------\nMean TPOT (ms):                          23.89\n"
+      "---------------Inter-token Latency----------------\nMedian ITL (ms):                         20.5\n"
+      "----------------End-to-end Latency----------------\nMean E2EL (ms):                          3600\n"
+      "==================================================\n";
+  Options options = kBf16;
+  options.model = "llama-3.1-8b";
+  const Imported i = imported(Source::vllm_bench, vllm, options);
+  check_file(i);
+  CHECK(figures(i) == std::map<std::string, double>{{"ttft.mean", 587.3},
+                                                    {"ttft.p99", 2309.84},
+                                                    {"tpot.mean", 23.89},
+                                                    {"itl.p50", 20.5},
+                                                    {"e2e.mean", 3600},
+                                                    {"output_tokens_per_second", 1136.24},
+                                                    {"requests_per_second", 1.06}});
+  CHECK(run(i).requests == 200);
+  CHECK(run(i).concurrency == 16);
+  CHECK(run(i).rate == 4.0);
+  CHECK(run(i).input == "128");
+  CHECK(run(i).runtime == "vllm");
+
+  // SGLang's, twice, of which the second drafts.
+  const std::string sglang =
+      "============ Serving Benchmark Result ============\nBackend:                                 sglang\n"
+      "Traffic request rate:                    inf\nMax request concurrency:                 8\n"
+      "Successful requests:                     10\nBenchmark duration (s):                  10.0\n"
+      "Total input tokens:                      1000\nTotal generated tokens:                  1000\n"
+      "Mean E2E Latency (ms):                   900.5\nMean TTFT (ms):                          50.5\n";
+  options.runtime.clear();
+  const Imported two = imported(Source::sglang_bench, sglang + "====\n" + sglang + "Accept length:  2.1\n", options);
+  REQUIRE(two.measurements.rows.size() == 4);
+  CHECK(figures(two, 1) == std::map<std::string, double>{{"e2e.mean", 900.5}, {"ttft.mean", 50.5}});
+  CHECK(run(two).runtime == "sglang");
+  CHECK_FALSE(run(two).rate.has_value());
+  CHECK(run(two).concurrency == 8);
+  CHECK(two.measurements.rows[0].extra[2].empty());
+  CHECK(two.measurements.rows[3].extra[2] == "speculative decoding");
+  CHECK(problems_of(Source::vllm_bench, "Mean TTFT (ms): 5\n") ==
+        std::vector<std::string>{"t.csv: is no JSON, which vllm-bench is"});
+}
+
 TEST_CASE("vllm bench serve: summary, and of requests one by one what it lacks", "[import][serving]") {
   const Imported i = imported(Source::vllm_bench, file("vllm_bench.json"), kBf16);
   check_file(i);
