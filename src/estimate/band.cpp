@@ -66,6 +66,7 @@ double added(const hardware::Beyond& beyond) {
     case Way::tokens:
     case Way::context:
     case Way::parameters: return 0.1 + 0.2 * doublings;
+    case Way::power:  // adds to the width itself
     case Way::device:
     case Way::era:
     case Way::steps: return 0;  // u0 and the errors of the parts are larger
@@ -135,9 +136,12 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
              std::string_view measured, std::span<const hardware::Beyond> beyond) {
   // Of a class that states errors, they are those of devices left out.
   const bool by_class = profile.hardware.empty() && profile.range.rows > 0;
+  double clock = 0;
+  for (const hardware::Beyond& way : beyond) clock += way.way == Way::power ? maths::log(way.excess) : 0;
   const FittedError* whole = by_class || profile.hardware == step.device ? profile.error_of(measured) : nullptr;
   if (whole && beyond.empty()) return band_of(*whole);
-  if (whole && by_class) return of_log(maths::log(1 + whole->widened().p90) * distance(beyond), whole->rows);
+  const auto with_clock = [&](double width, std::int64_t rows = 0) { return of_log(std::hypot(width, clock), rows); };
+  if (whole && by_class) return with_clock(maths::log(1 + whole->widened().p90) * distance(beyond), whole->rows);
   const double common = whole ? kCommon : kUnmeasured;
   double square = common * common;
   for (std::size_t i = 0; i < kParts; ++i) {
@@ -147,8 +151,8 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   }
   const double width = kNineOfTen * std::sqrt(square);
   // Without steps of the phase there is nothing to be far from: the range is that of another's.
-  if (!whole) return of_log(width);
-  return of_log(std::max(width, maths::log(1 + whole->widened().p90)) * distance(beyond));
+  if (!whole) return with_clock(width);
+  return with_clock(std::max(width, maths::log(1 + whole->widened().p90)) * distance(beyond));
 }
 
 }  // namespace llmperf::estimate

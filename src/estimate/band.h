@@ -3,10 +3,10 @@
 //   w = 1.75 sqrt(u0^2 + sum (s_i u_i)^2) f
 //
 // with s_i the share of a part, u_i its error (rms, of the logarithm), u0 what whole steps have in common (more where
-// none were measured on the device), and f the distance from what the profile was fitted on. Nine of ten like times lie
-// within t exp(-w) .. t exp(w); half of them and a little more within the mean absolute error, which of a normal
-// distribution is 0.8 / 1.75 of that. Where whole steps were left out of the fit and predicted, their errors take the
-// place of the formula inside of the fitted range.
+// none were measured on the device), and f the distance from what the profile was fitted on; what a power limit leaves
+// in doubt of the clock is added, as squares. Nine of ten like times lie within t exp(-w) .. t exp(w); half of them and
+// a little more within the mean absolute error, which of a normal distribution is 0.8 / 1.75 of that. Where whole steps
+// were left out of the fit and predicted, their errors take the place of the formula inside of the fitted range.
 #pragma once
 
 #include <array>

@@ -490,6 +490,11 @@ hardware::StepSize step_size(const Setup& setup, const hardware::RuntimeProfile*
   step.plan = graph::to_text(e.plan);
   step.kind = model_kind(*e.model);
   step.device = setup.device->name;
+  if (const auto& limit = setup.device->power_limit) {
+    step.power_limit = fmt::format("a power limit of {:.6g} W (board {:.6g} W; clock at {:.2f} in matrix products)",
+                                   *setup.device->power_w, limit->board_w, limit->clock);
+    step.clock_doubt = limit->doubt;
+  }
   for (const model::LayerGroup& group : e.weights.groups) {
     step.layers_on_host += group.on_host || group.keeps_experts() ? group.count() : 0;
   }

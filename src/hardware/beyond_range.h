@@ -19,14 +19,15 @@ enum class Way : unsigned char {
   weights,  // the scheme
   kv,       // the type of the cache
   plan,
-  kind,        // of model
-  host_layers  // layers on the host
+  kind,         // of model
+  host_layers,  // layers on the host
+  power         // the board's is limited
 };
 
 struct Beyond {
   Way way;
   std::string text;   // "batch 256 (fitted up to 128)"
-  double excess = 1;  // of a size: how many times what was fitted
+  double excess = 1;  // of a size: how many times what was fitted; of power: by how much the clock may be off
 };
 
 // Empty inside, and where a profile of the device does not say what it was fitted on. RuntimeProfile::beyond_range()

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/maths.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
@@ -190,10 +191,14 @@ MemoryLevel read_level(Reader& reader, std::int64_t tiles) {
     if (level.bandwidth) reader.problem("bandwidth_per_tile", "'bandwidth' and 'bandwidth_per_tile' say the same");
     level.bandwidth = *each * static_cast<double>(std::max<std::int64_t>(1, tiles));
   }
+  // Memory without chips for check bits (GDDR) keeps them among the data, and sends them over the same wires.
+  level.ecc_traffic = reader.optional_double("ecc_traffic", 0, 0.5).value_or(0);
+  if (level.bandwidth) level.bandwidth = *level.bandwidth * (1 - level.ecc_traffic);
   level.per_tile = reader.bool_or("per_tile", false);
   level.provenance = read_provenance(reader);
   level.bandwidth_provenance =
       read_enum<Provenance>(reader, "bandwidth_provenance", kProvenanceNames, level.provenance);
+  if (level.ecc_traffic > 0) level.bandwidth_provenance = Provenance::assumed;
   if (!level.bandwidth && reader.has("bandwidth_provenance")) {
     reader.problem("bandwidth_provenance", "'bandwidth_provenance' without 'bandwidth'");
   }
@@ -453,6 +458,65 @@ std::optional<PowerShares> read_power_shares(Reader& device, const Device& of) {
   return shares;
 }
 
+// ---- Variants: a file with `like` is about another device but for what it says. Names, prices and what was measured
+// of that very device are its own; `memory` may be a mapping, of what the last level has otherwise.
+
+const Node::Entry* entry_of(const Node& node, std::string_view key) {
+  const auto at = std::find_if(node.entries.begin(), node.entries.end(), [&](const auto& e) { return e.key == key; });
+  return at == node.entries.end() ? nullptr : &*at;
+}
+
+// The entries of `own`, and those of `base` that it lacks; but nothing of where a figure is from that `own` replaces.
+Node completed(Node own, const Node& base, std::string_view never) {
+  const bool capacity = entry_of(own, "capacity") != nullptr;
+  const bool bandwidth = entry_of(own, "bandwidth") != nullptr;
+  for (const Node::Entry& entry : base.entries) {
+    const bool of_capacity = entry.key == "board" || entry.key == "capacity_note" || entry.key == "provenance";
+    const bool replaced = (capacity && of_capacity) || (bandwidth && entry.key == "bandwidth_provenance");
+    const std::vector<std::string_view> left = words(never);
+    if (replaced || entry_of(own, entry.key) || std::find(left.begin(), left.end(), entry.key) != left.end()) continue;
+    own.entries.push_back(entry);
+  }
+  return own;
+}
+
+Node as_variant(const Node& own, const Node& base) {
+  Node result = completed(own, base, "aliases title source notes prices power_shares measured_clock");
+  for (Node::Entry& entry : result.entries) {
+    const Node::Entry* levels = entry.key == "memory" ? entry_of(base, "memory") : nullptr;
+    if (levels == nullptr || entry.value.kind != Node::Kind::mapping) continue;
+    Node list = levels->value;
+    list.items.back() = completed(std::move(entry.value), list.items.back(), "");
+    entry.value = std::move(list);
+  }
+  return result;
+}
+
+// What `document` is a variant of, as text and read; nothing of a device that stands alone.
+std::optional<std::pair<Node, Device>> base_of(const descriptor::Document& document) {
+  const Node::Entry* like = entry_of(document.root, "like");
+  if (like == nullptr) return std::nullopt;
+  const std::string& name = like->value.scalar;
+  Problems problems(document.file);
+  if (name.empty() || descriptor::is_path(name) || descriptor::is_inline(name)) {
+    problems.add(like->value, "'like' must be the name of a device");
+    problems.throw_if_any();
+  }
+  const descriptor::Document base = descriptor::load(descriptor::Kind::device, name);
+  if (entry_of(base.root, "like")) problems.add(like->value, fmt::format("{} is itself like another device", name));
+  problems.throw_if_any();
+  return std::pair(base.root, parse_device(base));
+}
+
+// Rates of another number of cores, or at another clock.
+void scale_peaks(Device& device, double ratio) {
+  if (ratio == 1) return;
+  for (Peak& peak : device.peaks) {
+    peak.rate = peak.rate * ratio;
+    if (peak.provenance != Provenance::assumed) peak.provenance = Provenance::derived;
+  }
+}
+
 // That type's figure; with several, the one that accumulates in fp32, which is what inference kernels use.
 const Peak* find_exact(const std::vector<Peak>& peaks, Engine engine, Dtype dtype) {
   const Peak* found = nullptr;
@@ -494,9 +558,12 @@ std::optional<TilePlace> parse_sides(std::string_view text) {
 }
 
 Device parse_device(const descriptor::Document& document) {
+  const auto base = base_of(document);
+  const Node root = base ? as_variant(document.root, base->first) : document.root;
   Problems problems(document.file);
-  Reader reader(document.root, problems, "device");
+  Reader reader(root, problems, "device");
   Device device;
+  reader.ignore("like");
   device.name = reader.require_string("name");
   device.title = reader.string_or("title", device.name);
   reader.optional_strings("aliases");  // for those who look for the file (src/descriptor/catalog.cpp)
@@ -540,6 +607,16 @@ Device parse_device(const descriptor::Document& document) {
   device.prices = read_prices(reader);
   reader.finish();
   problems.throw_if_any();
+  if (base) {
+    const Device& from = base->second;
+    const bool own = entry_of(document.root, "peaks") != nullptr;
+    const auto by = [&](const auto& now, const auto& then) {
+      if (!own && now && then) scale_peaks(device, static_cast<double>(*now) / static_cast<double>(*then));
+    };
+    by(device.cores, from.cores);
+    by(device.clock_hz, from.clock_hz);
+    device.source += fmt::format("{}the rest as {}", device.source.empty() ? "" : "; ", from.name);
+  }
   return device;
 }
 
@@ -599,6 +676,42 @@ Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std:
     }
   }
   return part;
+}
+
+// Power beyond what a board draws at rest goes into switching, f V^2, and the voltage goes with the clock: the clock is
+// the cube root of the share of that power, and at a fixed voltage the square root at the most. Laptops are sold with
+// limits and their clocks: RTX 3060 0.84 at 80 of 115 W and 0.75 at 60, RTX 4070 0.74 at 60 of 115 W (the formula:
+// 0.84, 0.71, 0.71). RTX 3090 in prompts: 0.80 at 180 of 350 W (club-3090 #104), 0.68 at 200 and 0.90 at 250 W
+// (llmgarage.ai), with its memory's clock unmoved (ninfer-3090 #72); at 150 W three quarters are gone, so that two
+// fifths are the end.
+Device with_power_limit(Device device, double watts) {
+  constexpr double kAtRest = 0.25;  // of the board's power, as of an A100 (0.29)
+  constexpr double kLeast = 0.4;
+  if (!device.power_w) {
+    throw Error::bad_input(fmt::format("`power-limit`: the file of {} does not say its power", device.name));
+  }
+  const double board = *device.power_w;
+  if (!(watts < board) || watts < kLeast * board) {
+    throw Error::bad_input(fmt::format("`power-limit` of {:.6g} W {}", watts,
+                                       watts < board ? fmt::format("leaves {} hardly any clock", device.name)
+                                                     : fmt::format("limits nothing of {}", device.name)),
+                           fmt::format("between {:.6g} and {:.6g} W", kLeast * board, board));
+  }
+  const double rest = device.power_shares ? device.power_shares->idle : kAtRest;
+  const double share = (watts / board - rest) / (1 - rest);
+  const double clock = maths::pow(share, 1.0 / 3);
+  device.power_limit = PowerLimit{board, clock, maths::pow(share, -1.0 / 6) - 1};
+  device.power_w = watts;
+  scale_peaks(device, clock);
+  if (device.clock_hz) *device.clock_hz *= clock;
+  if (device.measured_clock_hz) *device.measured_clock_hz *= clock;
+  return device;
+}
+
+std::optional<double> parse_watts(std::string_view text) {
+  const std::optional<double> plain = parse_double(text);
+  const std::optional<double> watts = plain ? plain : parse_with_unit(text, kPowerUnits);
+  return watts && *watts > 0 ? watts : std::nullopt;
 }
 
 std::string_view name(Provenance provenance) { return kProvenanceNames[static_cast<std::size_t>(provenance)]; }

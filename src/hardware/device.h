@@ -41,9 +41,10 @@ struct MemoryLevel {
   std::optional<Bytes> capacity;  // what software can use: less than the board has by what ECC and the driver keep
   std::optional<Bytes> board;     // what is built in, in the binary units that it is sold in
   std::string capacity_note;      // who reports the capacity, or what it is derived from; may be empty
-  std::optional<BytesPerSecond> bandwidth;
-  bool per_tile = false;                                    // tile arrays: capacity and bandwidth are of one tile
-  Provenance provenance = Provenance::datasheet;            // of the capacity
+  std::optional<BytesPerSecond> bandwidth;        // what is left of the published one where check bits are sent as well
+  double ecc_traffic = 0;                         // share of the published bandwidth that they take
+  bool per_tile = false;                          // tile arrays: capacity and bandwidth are of one tile
+  Provenance provenance = Provenance::datasheet;  // of the capacity
   Provenance bandwidth_provenance = Provenance::datasheet;  // of the bandwidth
 };
 
@@ -139,6 +140,13 @@ struct PowerShares {
   std::string source = {};
 };
 
+// What a limit below the power of the board leaves of the clock.
+struct PowerLimit {
+  double board_w = 0;  // without it
+  double clock = 1;    // share of the clock under load of the matrix units
+  double doubt = 0;    // share of that by which measured cards differ
+};
+
 struct Device {
   std::string name;
   std::string title;  // "NVIDIA GeForce RTX 4090"
@@ -162,7 +170,8 @@ struct Device {
   std::int64_t numa_nodes = 1;                   // of a CPU: that cores and memory are divided into
   std::optional<double> clock_hz;                // that the peaks are given at
   std::optional<double> measured_clock_hz;       // that the device was seen to run products at, where that is another
-  std::optional<double> power_w;                 // TDP of one device
+  std::optional<double> power_w;                 // TDP of one device, or the limit below it
+  std::optional<PowerLimit> power_limit;         // none: the whole TDP
   std::optional<PowerShares> power_shares;       // of it
   std::vector<Price> prices;
 
@@ -187,6 +196,13 @@ inline constexpr BytesPerSecond kCoreBandwidth{13e9};
 // rates are those of these cores, its bandwidth that of these nodes or what the cores draw, if that is less; of the
 // memory all is there. Throws Error(bad_input) for what it does not have.
 Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std::optional<std::int64_t> numa_nodes);
+
+// The device that draws no more than that many watts; rates and clocks follow, the bandwidth of its memory stays.
+// Throws Error(bad_input) for no limit: not below the power of the board, whose file must say it, or so far below it
+// that cards stop computing.
+Device with_power_limit(Device device, double watts);
+// "245W", "0.3 kW" or "245"; nothing for other texts.
+std::optional<double> parse_watts(std::string_view text);
 
 // Of a price: three capital letters; a year, a month or a day.
 bool is_currency(std::string_view text);

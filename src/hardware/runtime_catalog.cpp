@@ -100,6 +100,7 @@ std::vector<Beyond> ways_beyond(const RuntimeProfile& profile, const StepSize& s
         fmt::format("device {} ({})", step.device,
                     profile.hardware.empty() ? "nothing was measured on it" : "fitted on " + profile.hardware));
   }
+  if (!step.power_limit.empty()) add(Way::power, step.power_limit, 1 + step.clock_doubt);
   if (!profile.foreign_steps.empty()) add(Way::era, profile.foreign_steps);
   if (range.max_tokens == 0) {
     if (range.rows > 0) add(Way::steps, "whole steps (fitted on single kernels)");

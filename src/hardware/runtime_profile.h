@@ -261,6 +261,8 @@ struct StepSize {
   std::string kind = {};            // of model: "dense", "experts", "latent attention", …
   std::string device = {};          // that it runs on
   std::int64_t layers_on_host = 0;  // of a GGUF model, whole or their experts
+  std::string power_limit = {};     // of the device, and by how much its clock may be off
+  double clock_doubt = 0;
 };
 // What a profile was fitted on. Outside of it an estimate is extrapolated. Empty lists: not recorded, nothing is held
 // against them.

@@ -136,6 +136,8 @@ const Field kFields[] = {
      .about = "of a profile that says what load leaves of the clock: short (a single prompt) or sustained (steady "
               "serving, training) [the profile's own]",
      .values = {words, nullptr, "short sustained"}},
+    {.name = "power-limit", .member = &R::power_limit, .group = kHardware, .type = "WATTS",
+     .about = "a device draws no more than 245W: its clock follows, its memory's does not [all of its power]"},
     {.name = "tile-model", .member = &R::tile_model, .group = kHardware, .type = "NAME",
      .about = "arrays of tiles: default (the best mapping found), published (the published mapper's formulas) or "
               "roofline",

@@ -39,7 +39,7 @@ struct Request {
   Text draft;   // "mtp:3"
   Text weights, kv, activations, routing, options;
   Amount reserve;
-  Text runtime, tool, execution, power, tile_model, price;
+  Text runtime, tool, execution, power, power_limit, tile_model, price;
   Text gguf_era, cache_type_k, cache_type_v, gpu_layers, split, tensor_split, host;
   Count n_cpu_moe;
   bool cpu_moe = false;

@@ -927,10 +927,20 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
     if (!video && profile) profile = hardware::run_by(*std::move(profile), r->model().architecture);
     return profile;
   };
+  // The profile is that of the device at its full clock, and what of it goes with the clock is carried over.
+  const auto limit = [&](hardware::Device& device, std::optional<hardware::RuntimeProfile>& profile) {
+    if (!request.power_limit) return;
+    const std::optional<double> watts = hardware::parse_watts(*request.power_limit);
+    if (!watts) throw Error::bad_input("`power-limit`: no power in " + quote(*request.power_limit), "245W");
+    hardware::Device limited = hardware::with_power_limit(device, *watts);
+    if (profile) profile = hardware::carried_over(*std::move(profile), device, limited);
+    device = std::move(limited);
+  };
   if (workload != Workload::training || request.runtime) {
     r->profile = profile_of(names.front(), r->device);
     if (gguf && r->profile) r->host_profile = choose_host_profile(request, r->host, sources);
   }
+  limit(r->device, r->profile);
   if (r->devices > 1 && !gguf) {
     throw Error::bad_input("`hw`: several devices run GGUF formats alone, whose layers are dealt to them",
                            "`weights` q4_k_m, or one device and a plan");
@@ -939,6 +949,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   for (const std::string& name : unlike ? names : std::vector<std::string>()) {
     Listed& card = *r->cards.emplace_back(std::make_unique<Listed>(Listed{sources.device(name), {}}));
     card.profile = profile_of(name, card.device);
+    limit(card.device, card.profile);
   }
   r->price = choose_price(*r, sources, unused);
   switch (workload) {

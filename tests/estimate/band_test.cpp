@@ -105,6 +105,17 @@ TEST_CASE("every way but a device's widens, and sizes the more the farther, to a
   CHECK(distance(kind) > distance(plan));
 }
 
+TEST_CASE("what a power limit leaves in doubt of the clock is added to the width, as squares", "[band]") {
+  const std::vector<Beyond> limited = {{Way::power, "a limit", 1.2}};
+  const Shares shares = only(Part::products);
+  const double without = width(band_of(profile(), kStep, shares, "decode", {}));
+  const double parts = 1.75 * std::sqrt(kCommon * kCommon + 0.1 * 0.1);
+  CHECK(width(band_of(profile(), kStep, shares, "decode", limited)) ==
+        Approx(std::hypot(std::max(parts, without), std::log(1.2))));
+  CHECK(width(band_of(profile(), kStep, shares, "prefill", limited)) ==
+        Approx(std::hypot(of_parts(shares), std::log(1.2))));
+}
+
 TEST_CASE("shares of ops add up to one", "[band]") {
   std::vector<OpEstimate> ops(3);
   ops[0].op.body = graph::Gemm{};

@@ -284,5 +284,21 @@ TEST_CASE("an unknown device name is answered with the nearest ones") {
   }
 }
 
+TEST_CASE("what is wrong with a variant is said at its place") {
+  const auto problem = [](const std::string& text, int line, const std::string& message) {
+    CAPTURE(text);
+    check_one_problem([&] { parse(text); }, line, message);
+  };
+  problem("name: toy\nlike: ./rtx4090.yaml\n", 2, "'like' must be the name of a device");
+  problem("name: toy\nlike: [rtx4090]\n", 2, "'like' must be the name of a device");
+  problem("name: toy\nlike: h20-141gb\n", 2, "h20-141gb is itself like another device");
+  problem("name: toy\nlike: rtx4090\ncoers: 5\n", 3, "unknown key 'coers'");
+  problem("name: toy\nlike: rtx4090\nmemory:\n    capacity: 8 GiB\n", 4, "provenance");  // no longer the base's
+  CHECK_THROWS_AS(parse("name: toy\nlike: rtx4091\n"), Error);
+  const Device toy = parse("name: toy\nlike: rtx4090\ncores: 64\n");
+  CHECK(toy.peaks.front().rate.value == Approx(82.6e12));
+  CHECK(toy.source == "the rest as rtx4090");
+}
+
 }  // namespace
 }  // namespace llmperf::hardware::device_reader_test

@@ -310,5 +310,82 @@ TEST_CASE("a program on some cores of a CPU has their rates, and the bandwidth t
   CHECK_THROWS_AS(with_threads(cpu, std::nullopt, 5), Error);
 }
 
+// A card of 400 W at 100 TFLOP/s, with 300 W above the quarter that it draws at rest.
+TEST_CASE("under a power limit the clock is the cube root of the share above rest, and the memory stays") {
+  Device card = load_device("rtx4090");
+  card.power_w = 400;
+  card.clock_hz = 2e9;
+  const double before = tera(card, Engine::matrix, Dtype::fp16);
+  const Device half = with_power_limit(card, 250);  // (250 - 100) / 300 = 1/2
+  CHECK(half.power_limit->clock == Approx(0.7937));
+  CHECK(half.power_limit->doubt == Approx(0.1225).epsilon(1e-3));  // as far as the square root: 0.7071
+  CHECK(half.power_limit->board_w == 400);
+  CHECK(half.power_w == 250);
+  CHECK(tera(half, Engine::matrix, Dtype::fp16) == Approx(before * 0.7937));
+  CHECK(*half.clock_hz == Approx(2e9 * 0.7937));
+  CHECK(half.clock_ratio() == Approx(card.clock_ratio()));
+  CHECK(half.dram().bandwidth->value == card.dram().bandwidth->value);
+  CHECK(with_power_limit(card, 399.999).power_limit->clock == Approx(1).epsilon(1e-4));
+  CHECK_THROWS_AS(with_power_limit(card, 400), Error);                    // limits nothing
+  CHECK_THROWS_AS(with_power_limit(card, 159), Error);                    // below two fifths
+  CHECK_THROWS_AS(with_power_limit(load_device("apple-m4"), 30), Error);  // says no power
+  card.power_shares = PowerShares{.idle = 0.4, .memory = 0.2, .matrix = 0.5};
+  CHECK(with_power_limit(card, 280).power_limit->clock == Approx(0.7937));  // (280 - 160) / 240
+  CHECK(parse_watts("245W") == 245.0);
+  CHECK(parse_watts("0.3 kW") == 300.0);
+  CHECK(parse_watts("245") == 245.0);
+  CHECK_FALSE(parse_watts("-5W").has_value());
+  CHECK_FALSE(parse_watts("245 V").has_value());
+}
+
+// Laptops are sold with limits, and with the boost clocks that belong to them.
+TEST_CASE("the clock under a limit is within its doubt of the clocks that laptops are sold with") {
+  struct Sold {
+    const char* name;
+    double watts, share;  // of the clock at the most power
+  };
+  for (const Sold& sold : {Sold{"rtx3060-laptop", 80, 1425.0 / 1702}, Sold{"rtx3060-laptop", 60, 1282.0 / 1702},
+                           Sold{"rtx3080-laptop", 115, 1545.0 / 1710}, Sold{"rtx4070-laptop", 60, 1620.0 / 2175},
+                           Sold{"rtx4090-laptop", 120, 1695.0 / 2040}, Sold{"rtx4090-laptop", 130, 1815.0 / 2040}}) {
+    CAPTURE(sold.name, sold.watts);
+    const PowerLimit limit = *with_power_limit(load_device(sold.name), sold.watts).power_limit;
+    CHECK(limit.clock == Approx(sold.share).epsilon(0.09));
+  }
+}
+
+TEST_CASE("memory that keeps its check bits among the data has less bandwidth") {
+  CHECK(load_device("l40s").dram().bandwidth->value == Approx(0.88 * 864e9));
+  CHECK(load_device("l40s").dram().bandwidth_provenance == Provenance::assumed);  // as the share is
+  CHECK(load_device("a40").dram().bandwidth->value == Approx(0.88 * 695.8e9));
+  CHECK(load_device("rtx6000ada").dram().bandwidth->value == Approx(960e9));  // where ECC is off as delivered
+}
+
+// 60 of 80 cores, at the same clock, with the memory of its own.
+TEST_CASE("a variant is another device but for what its file says") {
+  const Device whole = load_device("apple-m3-ultra");
+  const Device bin = load_device("apple-m3-ultra-60");
+  CHECK(bin.family == whole.family);
+  CHECK(bin.kind == whole.kind);
+  CHECK(bin.cores == 60);
+  CHECK(tera(bin, Engine::matrix, Dtype::fp16) == Approx(28.4 * 60 / 80));
+  CHECK(bin.dram().bandwidth->value == whole.dram().bandwidth->value);
+  CHECK(bin.dram().board->value == 256 * kGiB);
+  CHECK(bin.dram().name == "unified");
+  CHECK(bin.source.ends_with("; the rest as apple-m3-ultra"));
+
+  // What the RTX 4090 was seen to run at, and what it is sold for, is not said of its variant.
+  const Device fewer = load_device("rtx4090d");
+  CHECK(fewer.prices.empty());
+  CHECK_FALSE(fewer.measured_clock_hz.has_value());
+  CHECK(fewer.peaks.front().provenance == Provenance::derived);
+  CHECK(fewer.peaks.size() == load_device("rtx4090").peaks.size());
+  CHECK(fewer.memory.front().capacity->value == 72 * kMiB);
+
+  const Device h20 = load_device("h20-141gb");
+  CHECK(h20.peaks.front().provenance == Provenance::datasheet);  // at the base's cores and clock
+  CHECK(h20.dram().capacity->value == Approx(143156 * kMiB));
+  CHECK(h20.dram().capacity_note != load_device("h20").dram().capacity_note);
+}
+
 }  // namespace
 }  // namespace llmperf::hardware::device_test

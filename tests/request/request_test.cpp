@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -194,6 +195,32 @@ TEST_CASE("the load that is asked for is that of a profile which tells loads apa
   CHECK(asked("sustained", "short") == hardware::Power::short_run);
   CHECK(asked("none", "short") == hardware::Power::none);
   CHECK(error_of([&] { asked("short", "sustaned"); }).find("`power`: unknown load 'sustaned'") == 0);
+}
+
+// Weights are read at the memory's rate, which the limit leaves; products take as much longer as the clock is lower.
+TEST_CASE("a power limit lengthens prompts by the clock, tokens hardly, and leaves both in more doubt", "[request]") {
+  Sources sources;
+  const auto asked = [&](const char* more) {
+    const auto r =
+        resolve(read(fmt::format(R"({{"model": "llama-3.1-8b", "hw": "rtx3090", "prompt": 4096, "gen": 64{}}})", more)),
+                sources);
+    const Generation& text = std::get<Generation>(r->work);
+    return std::pair(text.estimator->run(text.scenario), r->device);
+  };
+  const auto [whole, board] = asked("");
+  const auto [limited, device] = asked(R"(, "power_limit": "225W")");
+  REQUIRE(device.power_limit.has_value());
+  const double clock = device.power_limit->clock;
+  CHECK(clock == Approx(std::cbrt((225 - 87.5) / (350 - 87.5))));
+  CHECK(*whole.ttft / *limited.ttft < 1);
+  CHECK(*whole.ttft / *limited.ttft >= clock);
+  CHECK(*whole.ttft / *limited.ttft < (1 + clock) / 2);  // most of a prompt is products
+  CHECK(*whole.tpot / *limited.tpot > 0.95);
+  CHECK(asked(R"(, "power_limit": "225W", "runtime": "none")").first.tpot ==
+        asked(R"(, "runtime": "none")").first.tpot);
+  CHECK(error_of([&] { asked(R"(, "power_limit": "warm")"); }).find("`power-limit`: no power in 'warm'") == 0);
+  CHECK(error_of([&] { asked(R"(, "power_limit": "400W")"); }).find("`power-limit` of 400 W limits nothing") == 0);
+  CHECK(error_of([&] { asked(R"(, "power_limit": "100W")"); }).find("`power-limit` of 100 W leaves rtx3090 hardly") == 0);
 }
 
 TEST_CASE("a field of another workload is refused by name", "[request]") {

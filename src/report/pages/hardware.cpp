@@ -46,7 +46,8 @@ std::vector<DeviceFigure> figures_of(const Device& d) {
     const std::string per = m.per_tile ? " (per tile)" : "";
     if (m.capacity) size(m.name + " capacity" + per, *m.capacity, m.provenance, m.capacity_note);
     if (m.board) size(m.name + " on the board" + per, *m.board, Provenance::datasheet);
-    if (m.bandwidth) rate(m.name + " bandwidth" + per, *m.bandwidth, m.bandwidth_provenance);
+    const std::string ecc = m.ecc_traffic > 0 ? fmt::format(", less {:.3g} % for ECC", m.ecc_traffic * 100) : "";
+    if (m.bandwidth) rate(m.name + " bandwidth" + per + ecc, *m.bandwidth, m.bandwidth_provenance);
   }
   for (const auto& net : {d.package, d.interconnect, d.supernode}) {
     if (!net) continue;
