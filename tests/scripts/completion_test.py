@@ -54,7 +54,7 @@ class Candidates(CandidatesTest):
         self.assertEqual(self.offered("estimate", "-m", ""), sorted(listed["models"]))
         self.assertEqual(self.offered("estimate", "--hw", ""), sorted(listed["hardware"]))
         self.assertEqual(self.offered("show", "model", ""), sorted(listed["models"]))
-        self.assertEqual(self.offered("show", "hardware", "rtx409"), ["rtx4090"])
+        self.assertEqual(self.offered("show", "hardware", "rtx2080t"), ["rtx2080ti"])
         self.assertIn("vllm", self.offered("estimate", "--runtime", ""))
         self.assertEqual(self.offered("validate", "rtx"), ["rtx-exllamav2", "rtx-pro-6000-serving", "rtx4090-ops", "rtx4090-qwen1.5", "rtx4090-serving"])
         self.assertIn("ryzen-7950x", self.offered("estimate", "--host", ""))
@@ -65,7 +65,7 @@ class Candidates(CandidatesTest):
         self.assertEqual(self.offered("estimate", "-m", "qwert", search_path=self.folder), ["qwerty"])
 
     def test_a_value_may_be_joined_to_its_flag(self):
-        self.assertEqual(self.offered("estimate", "--hw=rtx409"), ["--hw=rtx4090"])
+        self.assertEqual(self.offered("estimate", "--hw=rtx2080t"), ["--hw=rtx2080ti"])
         self.assertEqual(self.offered("estimate", "-mqwen-1."), ["-mqwen-1.8b"])
         self.assertEqual(self.offered("estimate", "--format=js"), ["--format=json"])
 
@@ -129,7 +129,7 @@ class Scripts(CandidatesTest):
                               encoding="utf-8", check=False, timeout=self.seconds, **options)
 
     # (command line, one of the offers)
-    CASES = [("llmperf est", "estimate"), ("llmperf estimate --hw rtx409", "rtx4090"), ("llmperf estimate -m qwen-1.", "qwen-1.8b"),
+    CASES = [("llmperf est", "estimate"), ("llmperf estimate --hw rtx2080t", "rtx2080ti"), ("llmperf estimate -m qwen-1.", "qwen-1.8b"),
              ("llmperf estimate --options all,no_fl", "all,no_flash_attention"), ("llmperf estimate --ba", "--batch"),
              ("llmperf calibrate -o docs/gui", "docs/guide.md"), ("llmperf completion ", "zsh")]
 
@@ -145,7 +145,7 @@ _llmperf
 printf '%s\\n' "${COMPREPLY[@]}"
 """
         cases = [(line.split(" "), offer) for line, offer in self.CASES]
-        cases += [(["llmperf", "estimate", "--hw", "=", "rtx409"], "rtx4090"), (["llmperf", "estimate", "--format", "="], "json"),
+        cases += [(["llmperf", "estimate", "--hw", "=", "rtx2080t"], "rtx2080ti"), (["llmperf", "estimate", "--format", "="], "json"),
                   (["llmperf", "calibrate", "--out", "=", "docs/gui"], "docs/guide.md"),
                   (["llmperf", "estimate", "-m", '"qwen-1.'], "qwen-1.8b")]
         for words, offer in cases:
@@ -163,7 +163,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         with open(script, "w", encoding="utf-8") as file:
             file.write(self.output("completion", "fish"))
         self.assertEqual(self.shell("fish", "-n", script).stderr, "")
-        for line, offer in [*self.CASES, ("llmperf estimate --hw=rtx409", "--hw=rtx4090"),
+        for line, offer in [*self.CASES, ("llmperf estimate --hw=rtx2080t", "--hw=rtx2080ti"),
                             ("llmperf calibrate --out=docs/gui", "--out=docs/guide.md")]:
             with self.subTest(line=line):
                 done = self.shell("fish", "-c", f"source {script}; complete -C '{line}'")
@@ -189,7 +189,7 @@ source %s
 words=("$@"); CURRENT=$#; PREFIX=$words[CURRENT]
 _llmperf
 """ % script
-        for line, offer in [*self.CASES, ("llmperf estimate --hw=rtx409", "--hw=rtx4090")]:
+        for line, offer in [*self.CASES, ("llmperf estimate --hw=rtx2080t", "--hw=rtx2080ti")]:
             with self.subTest(line=line):
                 done = self.shell("zsh", "-f", "-c", driver, "zsh", *line.split(" "))
                 self.assertEqual(done.stderr, "")
@@ -209,8 +209,8 @@ _llmperf
         try:
             os.write(ours, b"autoload -U compinit; compinit -u -D; source <(llmperf completion zsh); print REA''DY\n")
             self.read_until(ours, "READY")
-            os.write(ours, b"llmperf estimate --hw=rtx409\t--mod\t")
-            self.read_until(ours, "--hw=rtx4090", "--model")
+            os.write(ours, b"llmperf estimate --hw=rtx2080t\t--mod\t")
+            self.read_until(ours, "--hw=rtx2080ti", "--model")
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
