@@ -213,7 +213,8 @@ class Draft(ProgramTest):
         self.assertAlmostEqual(document["tpot_s"], (best["draft_s"] + best["verify_s"]) / best["expected_tokens"])
         plain = self.json("estimate", *LLAMA)
         self.assertAlmostEqual(plain["tpot_s"] / document["tpot_s"], best["speedup"])
-        self.assertRegex(self.output(*words), rf"\n +{best['draft_length']} .* best, taken\n")
+        self.assertIn(f"best with {best['draft_length']}: ", self.output(*words))
+        self.assertRegex(self.output(*words, "--detail", "full"), rf"\n +{best['draft_length']} .* best, taken\n")
 
     def test_every_output_and_command_takes_it(self):
         words = [*LLAMA, *SMALL]
