@@ -43,10 +43,12 @@ class Step(ProgramTest):
         self.assertEqual(self.step("4x1@512")["time_s"], whole["tpot_first_s"])
 
     def test_text_says_what_the_parts_take(self):
-        text = self.output("estimate", *self.WORDS, "--step", "32x1@2k,1x512@0")
+        text = self.output("estimate", *self.WORDS, "--step", "32x1@2k,1x512@0", "--detail", "full")
         for words in ("Step of 33 sequences", "attention of 32 x 1 new after 2048", "attention of 1 x 512 new after 0",
                       "logits and sampling", "beside the kernels"):
             self.assertIn(words, text)
+        short = " ".join(self.output("estimate", *self.WORDS, "--step", "32x1@2k,1x512@0").split())
+        self.assertRegex(short, r" step [\d.]+ ms: products, .* attention of 1 x 512 new after 0 [\d.]+ %, logits and sampling ")
 
     def test_wrong_texts_are_told_with_their_place(self):
         for text, words in (("32x1@2048,1y512@0", ("group 2 ('1y512@0', from character 11)", "no x between")),

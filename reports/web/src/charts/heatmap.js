@@ -59,7 +59,7 @@ function optionOf(table, {x, y, column, how}, colours, width) {
     ...extra,
   });
   return {
-    grid: {left: 20, right: 16, top: 12, bottom: 96 + (slanted ? kSlanted / 3 : 0)},
+    grid: {left: 20, right: 16, top: 12, bottom: 96 + (slanted ? kSlanted / 2 : 0)},
     tooltip: {
       formatter: ({
         data: {

@@ -85,7 +85,7 @@ function optionOf(rows, asked, {x, y, colour}, moving, colours) {
         symbolSize: 9,
         z: 5,
         lineStyle: {color: colours.colour('text'), width: 2},
-        itemStyle: {borderColor: colours.colour('text'), borderWidth: 2},
+        itemStyle: {color: colours.colour('text'), borderColor: colours.colour('text'), borderWidth: 2},
       },
     ],
   };
