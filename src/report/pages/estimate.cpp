@@ -162,17 +162,6 @@ Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity
   return capacity_table(std::move(title), capacity, rows);
 }
 
-// Of a token, with its prompt where that is computed as well.
-std::string cost_text(const Generation& g) {
-  const estimate::Spending& s = g.estimate->spending;
-  const std::optional<double> in = s.cost_per_million_input_tokens;
-  const std::optional<double> out = s.cost_per_million_output_tokens;
-  const std::optional<double> cost = in && out ? s.request_cost_per_million_output : out ? out : in;
-  if (!cost) return {};
-  return fmt::format("{} {} per million {} tokens{}", format_significant(*cost, 3), g.setup->price->currency,
-                     out ? "output" : "input", in && out ? " with their prompts" : "");
-}
-
 Paragraph sentence(const Generation& g) {
   const Estimate& e = *g.estimate;
   const std::string all =
@@ -181,7 +170,14 @@ Paragraph sentence(const Generation& g) {
   if (g.setup->encodes()) speed = number_text(e.sequences_per_second) + " sequences/s, a batch";
   if (e.ttft && speed.empty()) speed = tokens_rate(e.prefill_tokens_per_second) + " of prompts";
   if (e.ttft) speed += fmt::format("{} after {}", g.setup->encodes() ? "" : ", first token", format_seconds(*e.ttft));
-  return opening(speed, e.memory.total(), e.capacity, cost_text(g), *g.setup,
+  const estimate::Spending& s = e.spending;
+  const std::optional<double> in = s.cost_per_million_input_tokens;
+  const std::optional<double> out = s.cost_per_million_output_tokens;
+  const std::string cost =
+      in && out
+          ? cost_text(g.setup->price, s.request_cost_per_million_output, "per million output tokens with their prompts")
+          : cost_text(g.setup->price, out ? out : in, out ? "per million output tokens" : "per million input tokens");
+  return opening(speed, e.memory.total(), e.capacity, cost, *g.setup,
                  {ttft_band(*g.setup, e), band(*g.setup, e, "decode")}, !extrapolations(*g.setup, e.scenario).empty());
 }
 
@@ -219,7 +215,7 @@ Fields headline(const Generation& g, bool full) {
   const Estimate& e = *g.estimate;
   const bool several = e.scenario.batch > 1;
   Fields f;
-  if (!full) f.add("request", assumptions_line(g, false));
+  f.add("request", assumptions_line(g, full));
   if (g.setup->encodes()) {
     const Phase& pass = e.phases.front();
     f.add("time", fmt::format("{} (bound by {})", with_band(*e.ttft, ttft_band(*g.setup, e)), bound_shares(pass)));
@@ -253,10 +249,10 @@ Fields headline(const Generation& g, bool full) {
     }
   }
   if (e.tokens_per_second > 0) {
-    f.add("generation",
-          fmt::format("{} for {} tokens per request: {}{}", format_seconds(e.total),
-                      count_text(e.scenario.generate - (e.ttft ? 0 : 1)), tokens_rate(e.tokens_per_second_per_request),
-                      several ? fmt::format(", {} in total", number_text(e.tokens_per_second)) : ""));
+    f.add("generation", fmt::format("{} for {} tokens per request: {}{}", format_seconds(e.total),
+                                    count_text(e.scenario.generate - (e.ttft ? 0 : 1)),
+                                    tokens_rate(e.tokens_per_second_per_request) + (e.ttft ? " with the prompt" : ""),
+                                    several ? fmt::format(", {} in total", number_text(e.tokens_per_second)) : ""));
   }
   for (const Phase& p : e.phases) {
     if (p.name == "step" && !full)
@@ -333,9 +329,7 @@ Document document(const Generation& g, Detail detail) {
     return refused(heading(g), of_capacity(e.memory.total(), e.capacity) + host, assumptions_line(g, full),
                    {"", {{"largest batch", batch}, {"longest context", context_text(g)}}}, memory, full);
   }
-  Document doc{heading(g), sentence(g)};
-  if (full) doc.push_back(Paragraph{assumptions_line(g, true)});
-  doc.push_back(headline(g, full));
+  Document doc{heading(g), sentence(g), headline(g, full)};
   if (!full) return doc;
   doc.push_back(phase_table(g));
   for (const Phase& p : e.phases) {

@@ -40,6 +40,11 @@ std::string of_capacity(Bytes part, Bytes whole) {
   return fmt::format("{} of {}", format_bytes_binary(part), format_bytes_binary(whole));
 }
 
+std::string cost_text(const std::optional<estimate::HourPrice>& price, std::optional<double> cost,
+                      std::string_view of) {
+  return price && cost ? fmt::format("{} {} {}", format_significant(*cost, 3), price->currency, of) : "";
+}
+
 Paragraph opening(const std::string& speed, Bytes needs, Bytes capacity, const std::string& cost,
                   const estimate::Platform& platform, std::initializer_list<std::optional<Band>> bands, bool beyond) {
   double least = 0;

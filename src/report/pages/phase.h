@@ -21,6 +21,8 @@ Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& f
 // in 15.23 GiB of 23.52 GiB; 1.2 USD per million tokens; ±4 to 5.5 %, extrapolated."
 Paragraph opening(const std::string& speed, Bytes needs, Bytes capacity, const std::string& cost,
                   const estimate::Platform& platform, std::initializer_list<std::optional<Band>> bands, bool beyond);
+// "1.2 USD per million tokens"; empty where it is not known.
+std::string cost_text(const std::optional<estimate::HourPrice>& price, std::optional<double> cost, std::string_view of);
 // "15.23 GiB of 23.52 GiB".
 std::string of_capacity(Bytes part, Bytes whole);
 // "weights 14.38 GiB, KV cache 320 MiB": the first cells of a table's rows with those of a column, up to the total; of

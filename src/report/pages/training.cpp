@@ -27,20 +27,18 @@ using estimate::TrainingEstimate;
 
 bool is_exchange(const OpEstimate& o) { return o.op.place == graph::Place::network; }
 
-// What was asked for, and in full what was chosen besides.
-std::string assumptions(const Training& training, bool full) {
+std::string assumptions(const Training& training) {
   const TrainingEstimate& e = *training.estimate;
   const graph::Execution& x = training.setup->execution;
   const graph::TrainingOptions& o = e.options;
-  const std::string kept = fmt::format(", activations {}, gradients {} bits, optimiser {} bits per parameter",
-                                       name(x.activations), plain(o.gradient_bits), plain(o.optimizer_bits));
-  return fmt::format("global batch {}, micro-batch {}, {} tokens; weights {}{}; recompute {}, ZeRO {}{}{}{}{}; {}",
-                     format_count(d(e.scenario.global_batch)), e.scenario.micro_batch,
-                     format_count(d(e.scenario.sequence)), x.weights.name, full ? kept : "", graph::name(o.recompute),
-                     o.zero, o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "",
-                     o.fused_gradients ? "" : ", separate gradients", o.overlapped_sums ? "" : ", exposed sums",
-                     full ? "; options " + hardware::format_runtime_options(x.runtime) : "",
-                     plan_text(*training.setup, e.split));
+  return fmt::format(
+      "global batch {}, micro-batch {}, {} tokens; weights {}, activations {}, gradients {} bits, optimiser {} bits "
+      "per parameter; recompute {}, ZeRO {}{}{}{}; options {}; {}",
+      e.scenario.global_batch, e.scenario.micro_batch, count_text(e.scenario.sequence), x.weights.name,
+      name(x.activations), plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
+      o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", o.fused_gradients ? "" : ", separate gradients",
+      o.overlapped_sums ? "" : ", exposed sums", hardware::format_runtime_options(x.runtime),
+      plan_text(*training.setup, e.split));
 }
 
 std::string activation_text(const TrainingEstimate& e) {
@@ -123,26 +121,20 @@ Paragraph sentence(const Training& training) {
   const double each = e.tokens_per_second / d(e.plan.devices());
   const std::string all =
       e.plan.devices() > 1 ? fmt::format(" a device ({} in all)", number_text(e.tokens_per_second)) : "";
-  const estimate::Spent spent = training.spent();
-  const std::string cost =
-      spent.cost ? fmt::format("{} {} per million tokens",
-                               format_significant(*spent.cost / (e.tokens_per_second * e.time.value) * 1e6, 3),
-                               setup.price->currency)
-                 : "";
+  std::optional<double> cost = training.spent().cost;
+  if (cost) *cost *= 1e6 / (e.tokens_per_second * e.time.value);
   return opening(fmt::format("{} tokens/s{}, a step of {}, MFU {}", number_text(each), all, format_seconds(e.time),
                              format_share(e.mfu)),
-                 e.memory.total(), e.capacity, cost, setup, {training_band(setup, e)},
-                 !training_extrapolations(setup, e).empty());
+                 e.memory.total(), e.capacity, cost_text(setup.price, cost, "per million tokens"), setup,
+                 {training_band(setup, e)}, !training_extrapolations(setup, e).empty());
 }
 
 Fields headline(const Training& training, bool full) {
   const estimate::Setup& setup = *training.setup;
   const TrainingEstimate& e = *training.estimate;
   Fields f;
-  if (!full) {
-    f.add("request", assumptions(training, false));
-    f.add("time", parts_text(time_table(e), 2));
-  }
+  f.add("request", assumptions(training));
+  if (!full) f.add("time", parts_text(time_table(e), 2));
   f.add("utilisation", fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
                                    format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
   f.add("bound by", bound_shares(e));
@@ -189,12 +181,10 @@ Document document(const Training& training, Detail detail) {
   if (!e.fits) {
     const std::string stage =
         e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.fullest_stage + 1, e.plan.pipeline) : "";
-    return refused(heading, of_capacity(e.memory.total(), e.capacity) + stage, assumptions(training, full),
+    return refused(heading, of_capacity(e.memory.total(), e.capacity) + stage, assumptions(training),
                    {"", {{"activations", activation_text(e)}}}, memory_table(e), full);
   }
-  Document doc{heading, sentence(training)};
-  if (full) doc.push_back(Paragraph{assumptions(training, true)});
-  doc.push_back(headline(training, full));
+  Document doc{heading, sentence(training), headline(training, full)};
   if (!full) return doc;
   doc.push_back(time_table(e));
   doc.push_back(memory_table(e));

@@ -84,12 +84,10 @@ Table memory_table(const VideoEstimate& e, bool stages) {
 Paragraph sentence(const Video& video) {
   const VideoSetup& setup = *video.setup;
   const VideoEstimate& e = *video.estimate;
-  const std::optional<double> cost = setup.price ? video.spent().cost : std::nullopt;
   return opening(
       fmt::format("{} a generation, {} a step of denoising", format_seconds(e.generation), format_seconds(e.step)),
-      e.memory.total(), e.capacity,
-      cost ? fmt::format("{} {} a generation", format_significant(*cost, 3), setup.price->currency) : "", setup,
-      {band(setup)}, !extrapolations(setup).empty());
+      e.memory.total(), e.capacity, cost_text(setup.price, video.spent().cost, "a generation"), setup, {band(setup)},
+      !extrapolations(setup).empty());
 }
 
 Fields headline(const Video& video, bool full) {
@@ -98,7 +96,7 @@ Fields headline(const Video& video, bool full) {
   Fields f;
   const std::optional<Band> b = band(setup);
   const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
-  if (!full) add("request", request_text(setup));
+  add("request", request_text(setup));
   add("generation", fmt::format("{} ({})", with_band(e.generation, b), phase_shares(e)));
   add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));
   add("latent", latent_text(setup.execution.shape));
@@ -178,9 +176,7 @@ Document document(const Video& video, Detail detail) {
     return refused(heading, of_capacity(e.memory.total(), e.capacity), request_text(setup),
                    {"", {{"latent", latent_text(setup.execution.shape)}}}, memory_table(e, stages), full);
   }
-  Document doc{heading, sentence(video)};
-  if (full) doc.push_back(Paragraph{request_text(setup)});
-  doc.push_back(headline(video, full));
+  Document doc{heading, sentence(video), headline(video, full)};
   if (!full) return doc;
   doc.push_back(phase_table(e));
   doc.push_back(class_table(e));
