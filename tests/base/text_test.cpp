@@ -33,8 +33,8 @@ TEST_CASE("names that share nothing with the text are not suggested, however sho
 }
 
 TEST_CASE("at most `limit` names, each once, nearest first") {
-  const Names names = {"abcd", "abce", "abcf", "abc", "abc"};
-  CHECK(nearest_names("abc", names, 2) == Names{"abc", "abcd"});
+  const Names names = {"abcde", "abcef", "abcfg", "abcd", "abcd"};
+  CHECK(nearest_names("abc", names, 2) == Names{"abcd", "abcde"});
   CHECK(nearest_names("abc", names).size() == 3);
 }
 
