@@ -261,7 +261,7 @@ def standing():
 
 def counts():
     models, devices = len(told("list", "models")["models"]), len(told("list", "hardware")["hardware"])
-    return f"{models} published models and {devices} devices are built in; a config.json, a GGUF file or a YAML file of your own will do as well."
+    return f"{models} published models and {devices} devices are built in; a config.json, a GGUF or a YAML file of your own will do as well."
 
 
 def wrapped(text):
