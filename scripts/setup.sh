@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need, only those that are missing (sudo when not root).
-# Usage: scripts/setup.sh [build|test|check] …
+# Usage: scripts/setup.sh [build|explorer|test|check] …
 set -euo pipefail
 
 build="g++ cmake ninja-build nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev nodejs npm ca-certificates"
@@ -13,7 +13,8 @@ for group in "${@:-build}"; do
     build) wanted+=" $build" ;;
     test) wanted+=" $test" ;;
     check) wanted+=" $check" ;;
-    *) echo "setup.sh: unknown group '$group' (build, test, check)" >&2; exit 2 ;;
+    explorer) wanted+=" emscripten" ;;
+    *) echo "setup.sh: unknown group '$group' (build, explorer, test, check)" >&2; exit 2 ;;
   esac
 done
 

@@ -77,13 +77,20 @@ std::vector<std::string> nearest_names(std::string_view text, std::span<const st
     std::size_t distance;
     const std::string* name;
   };
+  // Without what only separates: "q4km" is q4_k_m, "llama3.1-8b" is llama-3.1-8b.
+  const auto letters = [](std::string_view name) {
+    std::string plain = to_lower(name);
+    std::erase_if(plain, [](char c) { return c == '-' || c == '_' || c == '.' || c == ' '; });
+    return plain;
+  };
   const std::string wanted = to_lower(text);
   const std::size_t largest_typo = std::max<std::size_t>(2, wanted.size() / 3);
   std::vector<Match> matches;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestName) continue;
     const std::string known = to_lower(candidate);
-    const std::size_t distance = edit_distance(wanted, known);
+    const bool same = letters(wanted) == letters(known);
+    const std::size_t distance = same ? 0 : edit_distance(wanted, known);
     // As many edits as characters means that nothing is left of the name: no typo, however short the name.
     const bool typo = distance <= largest_typo && distance < std::max(wanted.size(), known.size());
     if (typo || known.find(wanted) != std::string::npos) matches.push_back({distance, &candidate});
@@ -91,7 +98,7 @@ std::vector<std::string> nearest_names(std::string_view text, std::span<const st
   std::stable_sort(matches.begin(), matches.end(), [](Match a, Match b) { return a.distance < b.distance; });
   std::vector<std::string> names;
   for (const Match& match : matches) {
-    if (names.size() == limit) break;
+    if (names.size() == limit || (match.distance > 0 && matches.front().distance == 0)) break;
     if (std::find(names.begin(), names.end(), *match.name) == names.end()) names.push_back(*match.name);
   }
   return names;

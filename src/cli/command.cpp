@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/text.h"
 
 namespace llmperf::cli {
@@ -24,10 +26,13 @@ std::vector<std::string> shown_names(const Named& all) {
   return names;
 }
 
+// Those that are typed in full: of single letters each is near to any other.
 std::vector<std::string> flag_names(const Command& command) {
+  constexpr auto is_long = [](const std::string& name) { return name.starts_with("--"); };
   std::vector<std::string> names;
   for (const Flag& flag : command.flags) {
     if (!flag.is_argument() && !flag.hidden) names.push_back(flag.name);
+    std::copy_if(flag.old_names.begin(), flag.old_names.end(), std::back_inserter(names), is_long);
   }
   names.emplace_back("--help");
   return names;
@@ -114,13 +119,17 @@ Meanings<Dtype> dtypes() {
 namespace {
 
 Flag flag_of_field(const request::Field& field) {
-  return {.name = fmt::format("--{}", field.name),
-          .letter = field.name == "model" ? "-m" : "",
-          .type = std::string(field.type),
-          .about = worded(std::string(field.about)),
-          .group = std::string(field.group),
-          .otherwise = std::string(field.otherwise),
-          .values = field.values};
+  Flag flag{.name = fmt::format("--{}", field.name),
+            .letter = field.name == "model" ? "-m" : "",
+            .type = std::string(field.type),
+            .about = worded(std::string(field.about)),
+            .group = std::string(field.group),
+            .otherwise = std::string(field.otherwise),
+            .values = field.values};
+  for (const std::string_view alias : words(field.aliases)) {
+    flag.old_names.push_back(fmt::format("{}{}", alias.starts_with('-') ? "" : "--", alias));
+  }
+  return flag;
 }
 
 }  // namespace
@@ -173,7 +182,8 @@ Command& Command::add_command(std::string command, std::string what) {
 }
 
 const Flag* Command::find(std::string_view flag) const {
-  const auto found = std::find_if(flags.begin(), flags.end(), [&](const Flag& f) { return f.is(flag); });
+  auto found = std::find_if(flags.begin(), flags.end(), [&](const Flag& f) { return f.name == flag; });
+  if (found == flags.end()) found = std::find_if(flags.begin(), flags.end(), [&](const Flag& f) { return f.is(flag); });
   return found == flags.end() ? nullptr : &*found;
 }
 
@@ -194,6 +204,33 @@ std::string flag_of(const std::string& word) {
 
 namespace {
 
+// Flags that engines have and that are something else here, or nothing.
+constexpr std::pair<std::string_view, std::string_view> kOfEngines[] = {
+    {"--max-model-len --ctx-size -c --context-length --max-seq-len --n-ctx",
+     "lengths are those of a request, --prompt and --gen; what fits is said as the longest context"},
+    {"--enable-expert-parallel --enable-ep", "--ep N says over how many devices"},
+    {"--enforce-eager", "--execution eager"},
+    {"--speculative-config --num-speculative-tokens --speculative-model", "--draft MODEL:N"},
+    {"--enable-prefix-caching", "--prefix-caching on"},
+    {"--enable-chunked-prefill", "--chunked-prefill on"}};
+
+std::string flag_hint(const Command& command, const std::string& word) {
+  for (const auto& [flags, hint] : kOfEngines) {
+    if (contains(llmperf::words(flags), word)) return std::string(hint);
+  }
+  std::vector<std::string> names = flag_names(command);
+  if (command.name == "llmperf") names.emplace_back("--version");
+  return name_hint(word, names);
+}
+
+// The flag that a word is: whole before "=", where it is a known one ("-ngl", and "--tp_size" as engines take it), else
+// with its value attached.
+std::string known_flag(const Command& command, const std::string& word) {
+  std::string whole = word.substr(0, word.find('='));
+  std::replace(whole.begin(), whole.end(), '_', '-');
+  return command.find(whole) == nullptr ? flag_of(word) : whole;
+}
+
 // The value of the flag words[i]; moves i to its last word.
 std::string read_value(const Command& command, const Flag& flag, const std::string& name,
                        std::span<const std::string> words, std::size_t& i) {
@@ -206,7 +243,8 @@ std::string read_value(const Command& command, const Flag& flag, const std::stri
     value = words[++i];
   }
   const bool holds_flags = flag.type == "FLAGS";  // its value starts like one
-  const bool next_flag = !attached && !holds_flags && is_flag(value) && command.find(flag_of(value)) != nullptr;
+  const bool next_flag =
+      !attached && !holds_flags && is_flag(value) && command.find(known_flag(command, value)) != nullptr;
   if (value.empty() || next_flag) {
     throw Error::bad_input(fmt::format("{} needs a value: {} {}", name, name, flag.type));
   }
@@ -251,7 +289,7 @@ Words read_words(const Command& root, std::span<const std::string> words) {
       }
       read.command = inner;
       read.path += " " + inner->name;
-    } else if (const std::string name = flag_of(word); name == "--help" || name == "-h") {
+    } else if (const std::string name = known_flag(*read.command, word); name == "--help" || name == "-h") {
       read.help = true;
     } else if (name == "--version" && read.command == &root) {
       read.version = true;
@@ -260,9 +298,8 @@ Words read_words(const Command& root, std::span<const std::string> words) {
     } else {
       const Flag* flag = read.command->find(name);
       if (flag == nullptr || flag->is_argument()) {
-        std::vector<std::string> names = flag_names(*read.command);
-        if (read.command == &root) names.emplace_back("--version");
-        throw Error::bad_input("unknown flag " + quote(name), name_hint(name, names));
+        const std::string whole = word.substr(0, word.find('='));
+        throw Error::bad_input("unknown flag " + quote(whole), flag_hint(*read.command, whole));
       }
       if (!flag->takes_value()) {
         if (name.size() < word.size()) throw Error::bad_input(name + " takes no value", "leave it out");

@@ -75,7 +75,7 @@ struct Flag {
   std::vector<std::string> words = {};      // all that the value may be; empty: more than words
   std::vector<std::string> needs = {};      // flags that must be given as well
   std::vector<std::string> excludes = {};   // … that must not
-  std::vector<std::string> old_names = {};  // still taken, never shown
+  std::vector<std::string> old_names = {};  // taken as well, never shown: of engines, of earlier versions
   bool must = false;
   std::string unless = {};  // a flag that a required one is not required beside
   bool repeats = false;

@@ -47,8 +47,9 @@ Answer answer_of(const answer::Estimated& estimated, report::Detail detail, bool
 }
 
 Flag& add_detail(Command& command, report::Detail& detail, const char* about) {
-  return command.add("--detail", detail, {{"summary", report::Detail::summary}, {"ops", report::Detail::ops}}, "LEVEL",
-                     about);
+  using report::Detail;
+  return command.add("--detail", detail, {{"summary", Detail::summary}, {"full", Detail::full}, {"ops", Detail::ops}},
+                     "LEVEL", about);
 }
 
 request::Request read_request(const std::string& path) {
@@ -79,7 +80,13 @@ request::Request request_of(const EstimateFlags& flags, const char* command) {
 Answer estimate_answer(const EstimateFlags& flags, const Context& context) {
   request::Sources sources;
   const answer::Estimated estimated(request_of(flags, "estimate"), sources);
-  return answer_of(estimated, flags.detail, context.output->wants(report::Format::json));
+  // A study picks parts of the whole page.
+  const bool part = context.caught != nullptr && !context.has("--detail");
+  const report::Detail detail = part ? report::Detail::full : flags.detail;
+  Answer answer = answer_of(estimated, detail, context.output->wants(report::Format::json));
+  if (detail == report::Detail::summary)
+    answer.report->document.push_back(report::Paragraph{"--detail full says more, --detail ops each operation."});
+  return answer;
 }
 
 Answer explain_answer(const EstimateFlags& flags, const Context&) {
@@ -102,7 +109,10 @@ void add_estimate(Command& root) {
       root.add_command("estimate", "latency, throughput and memory of a model; with --training, of a training step");
   EstimateFlags& flags = answers(command, estimate_answer, Traced::yes);
   add_request(command, flags, "tvr");
-  add_detail(command, flags.detail, "summary or ops (every op of each phase)").group = "Output";
+  add_detail(command, flags.detail,
+             "summary (what fits on a screen), full (all that was assumed, phases, memory, exchanges, the figures it "
+             "rests on) or ops (every op of each phase, too)")
+      .group = "Output";
 }
 
 void add_explain(Command& root) {

@@ -58,7 +58,7 @@ int explore_action(const ExploreFlags& flags, const Context&) {
                            "end the name in .html");
   }
   if (const std::string missing = report::explorer_missing(); !missing.empty()) {
-    throw Error::failed(missing, "a build that finds npm and emscripten has it (docs/install.md)");
+    throw Error::failed(missing, "in the sources: scripts/quickstart.sh --explorer");
   }
   request::Request request = flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
   WrittenFile file(flags.output == "-" ? "" : flags.output);

@@ -15,6 +15,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/list.h"
 #include "base/text.h"
 #include "graph/stage_split.h"
 
@@ -222,17 +223,24 @@ std::vector<Problem> problems(const model::Decoder& model, const Plan& plan) {
         {fmt::format("--pp: {} has {} layers, too few for {} stages", model.name, model.num_layers(), plan.pipeline),
          fmt::format("at most {}", model.num_layers())});
   }
+  // What one degree does not divide is one problem.
+  std::vector<std::pair<Split, std::vector<std::string>>> broken;
   each_split(model, plan, [&](const Split& s) {
     if (divides(s)) return true;
-    std::string message =
-        fmt::format("{}: {} {} of {} do not divide by {}", s.flag, s.total, s.what, model.name, s.degree);
-    if (std::none_of(found.begin(), found.end(), [&](const Problem& p) { return p.message == message; })) {
-      std::string hint = "nearest legal: " + nearest_legal(model, plan, s);
-      if (s.what == kStageDevices) hint += "; experts lie on the devices of --tp, --sp and --dp: raise one of these";
-      found.push_back({std::move(message), std::move(hint)});
-    }
+    auto same = std::find_if(broken.begin(), broken.end(), [&](const auto& other) {
+      return other.first.flag == s.flag && other.first.degree == s.degree;
+    });
+    if (same == broken.end()) same = broken.insert(same, {s, {}});
+    const std::string what = fmt::format("{} {}", s.total, s.what);
+    if (!contains(same->second, what)) same->second.push_back(what);
     return true;
   });
+  for (const auto& [s, what] : broken) {
+    std::string hint = "nearest legal: " + nearest_legal(model, plan, s);
+    if (s.what == kStageDevices) hint += "; experts lie on the devices of --tp, --sp and --dp: raise one of these";
+    found.push_back({fmt::format("{}: {} of {} do not divide by {}", s.flag, join(what, ", "), model.name, s.degree),
+                     std::move(hint)});
+  }
   return found;
 }
 

@@ -98,7 +98,7 @@ std::vector<Beyond> ways_beyond(const RuntimeProfile& profile, const StepSize& s
   if (!step.device.empty() && step.device != profile.hardware) {
     add(Way::device,
         fmt::format("device {} ({})", step.device,
-                    profile.hardware.empty() ? "nothing was measured on it" : "fitted on " + profile.hardware));
+                    profile.hardware.empty() ? "the profile is not its own" : "fitted on " + profile.hardware));
   }
   if (!step.power_limit.empty()) add(Way::power, step.power_limit, 1 + step.clock_doubt);
   if (!profile.foreign_steps.empty()) add(Way::era, profile.foreign_steps);
@@ -109,7 +109,10 @@ std::vector<Beyond> ways_beyond(const RuntimeProfile& profile, const StepSize& s
   const auto above = [&](Way way, const char* what, std::int64_t value, std::int64_t limit) {
     const double excess = static_cast<double>(value) / static_cast<double>(std::max<std::int64_t>(limit, 1));
     if (static_cast<double>(value) > kALittle * static_cast<double>(limit))
-      add(way, fmt::format("{} {} (fitted up to {})", what, value, limit), excess);
+      add(way,
+          fmt::format("{} {} (fitted up to {})", what, format_count(static_cast<double>(value)),
+                      format_count(static_cast<double>(limit))),
+          excess);
   };
   above(Way::batch, "batch", step.batch, range.max_batch);
   above(Way::tokens, "new tokens", step.tokens, range.max_tokens);

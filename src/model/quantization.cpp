@@ -193,6 +193,15 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
   for (const GgufFileType& type : gguf_file_types()) names.emplace_back(type.name);
   if (text == "all-gguf")
     throw Error::bad_input("all-gguf compares formats, it is none itself", "llmperf limits takes it");
+  std::string kind(text);  // "int4", "4bit": what has as many bits is meant, not what is spelt alike
+  std::erase_if(kind, [](char c) { return (c >= '0' && c <= '9') || c == '-' || c == '_'; });
+  const std::size_t digit = text.find_first_of("123456789");
+  if (digit != std::string_view::npos && (kind == "int" || kind == "uint" || kind == "fp" || kind.starts_with("bit"))) {
+    std::erase_if(names, [&](const std::string& name) {
+      return name.find(text[digit]) == std::string::npos || name.find_first_of("-.") != std::string::npos;
+    });
+    throw Error::bad_input("unknown weight scheme " + quote(text), name_hint("", names));
+  }
   throw_unknown("weight scheme", text, names, "A number of bits per weight works too.");
 }
 

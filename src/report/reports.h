@@ -64,7 +64,8 @@ struct StudySummary;
 
 namespace llmperf::report {
 
-enum class Detail { summary, ops };
+// The first screen; all tables; … and every op.
+enum class Detail { summary, full, ops };
 
 // `llmperf estimate`, and `--training`.
 Report estimate_report(const Generation& generation, Detail detail, Trace trace = {});

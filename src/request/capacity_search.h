@@ -42,7 +42,7 @@ struct Candidate {
   std::string weights;
   std::string engine;         // with its rules' version
   std::string profile;        // that times its steps
-  bool extrapolated = false;  // nothing was measured on the device
+  bool extrapolated = false;  // the profile is not the device's own
   std::int64_t replica_devices = 1;
   // Of what serves the rate; with disaggregation those that decode are apart.
   std::int64_t replicas = 0, decode_replicas = 0;

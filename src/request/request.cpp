@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -48,30 +49,32 @@ using R = Request;
 const Field kFields[] = {
     {.name = "model", .member = &R::model, .group = kModel, .type = "MODEL",
      .about = "built-in name or Hugging Face id, YAML file, Hugging Face config.json or its folder, or GGUF file",
-     .values = {paths, model_names}},
+     .values = {paths, model_names}, .aliases = "model-path model-id"},
     {.name = "assume", .member = &R::assume, .group = kModel, .type = "FAMILY",
      .about = "read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know "
               "are passed over and named in every output",
      .workloads = "trs", .values = {words, model::family_names}},
     {.name = "hw", .member = &R::hw, .group = kHardware, .type = "DEVICE",
      .about = "built-in name or YAML file; GGUF: several joined by +, such as 2xrtx3090+rtx3060, to which layers are dealt",
-     .values = {paths, device_names}},
+     .values = {paths, device_names}, .aliases = "gpu gpu-type hardware"},
     {.name = "batch", .member = &R::batch, .group = kWork, .type = "N",
      .about = "requests processed together",
-     .workloads = "tv", .otherwise = "1", .most = kMaxBatch, .kilo = Kilo::decimal},
+     .workloads = "tv", .otherwise = "1", .most = kMaxBatch, .kilo = Kilo::decimal, .aliases = "batch-size"},
     {.name = "prompt", .member = &R::prompt, .group = kWork, .type = "TOKENS",
      .about = "prompt tokens of a request; 128k is 131072",
-     .workloads = "t", .otherwise = "512", .most = kMaxTokens, .kilo = Kilo::binary},
+     .workloads = "t", .otherwise = "512", .most = kMaxTokens, .kilo = Kilo::binary,
+     .aliases = "input-len input-length random-input-len isl prompt-len n-prompt -p"},
     {.name = "gen", .member = &R::gen, .group = kWork, .type = "TOKENS",
      .about = "tokens to generate for a request; 2k is 2048",
-     .workloads = "t", .otherwise = "128", .most = kMaxTokens, .kilo = Kilo::binary},
+     .workloads = "t", .otherwise = "128", .most = kMaxTokens, .kilo = Kilo::binary,
+     .aliases = "output-len output-length random-output-len osl max-tokens max-new-tokens n-predict n-gen -n"},
     {.name = "depth", .member = &R::depth, .group = kWork, .type = "TOKENS",
      .about = "tokens of a request that are cached before its prompt; 4k is 4096",
-     .workloads = "t", .otherwise = "0", .least = 0, .most = kMaxTokens, .kilo = Kilo::binary},
+     .workloads = "t", .otherwise = "0", .least = 0, .most = kMaxTokens, .kilo = Kilo::binary, .aliases = "n-depth -d"},
     {.name = "prefill-chunk", .member = &R::prefill_chunk, .group = kWork, .type = "TOKENS",
      .about = "new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is "
               "8192 [the whole prompt]",
-     .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary},
+     .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary, .aliases = "chunked-prefill-size"},
     {.name = "images", .member = &R::images, .group = kWork, .type = "N",
      .about = "images of a request, which the model's vision tower sees before the prefill; their tokens come on top of "
               "--prompt",
@@ -103,14 +106,14 @@ const Field kFields[] = {
     {.name = "weights", .member = &R::weights, .group = kModel, .type = "SCHEME",
      .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type "
               "(q4_k_m …), mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]",
-     .values = {words, weight_names}},
+     .values = {words, weight_names}, .aliases = "quantization quant -q"},
     {.name = "kv", .member = &R::kv, .group = kModel, .type = "SCHEME",
      .about = "KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the "
               "checkpoint's own, else the activation type]",
-     .workloads = "ts", .values = {words, model::kv_scheme_names}},
+     .workloads = "ts", .values = {words, model::kv_scheme_names}, .aliases = "kv-cache-dtype"},
     {.name = "activations", .member = &R::activations, .group = kModel, .type = "DTYPE",
      .about = "activation type: bf16, fp16, fp32",
-     .values = kFloats},
+     .values = kFloats, .aliases = "dtype"},
     {.name = "routing", .member = &R::routing, .group = kModel, .type = "HOW",
      .about = "how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all "
               "alike)",
@@ -125,7 +128,7 @@ const Field kFields[] = {
     {.name = "runtime", .member = &R::runtime, .group = kRuntime, .type = "NAME",
      .about = "software stack, by name (of a version: vllm@0.6) or profile file [the device's own]; none: the speed of "
               "light",
-     .values = {paths, runtime_names}},
+     .values = {paths, runtime_names}, .aliases = "backend"},
     {.name = "tool", .member = &R::tool, .group = kRuntime, .type = "NAME",
      .about = "what runs the engine and adds to its steps: llama-bench, llama-server, ollama, llama-cpp-python [nothing]",
      .workloads = "ts", .values = {words, nullptr, "llama-bench llama-server ollama llama-cpp-python"}},
@@ -153,33 +156,33 @@ const Field kFields[] = {
      .workloads = "ts", .values = {words, era_names}},
     {.name = "cache-type-k", .member = &R::cache_type_k, .group = kGguf, .type = "TYPE",
      .about = "type of the cached keys, in place of --kv: f16, q8_0, q4_0 …",
-     .workloads = "ts", .values = {words, model::kv_scheme_names}},
+     .workloads = "ts", .values = {words, model::kv_scheme_names}, .aliases = "-ctk"},
     {.name = "cache-type-v", .member = &R::cache_type_v, .group = kGguf, .type = "TYPE",
      .about = "type of the cached values, in place of --kv",
-     .workloads = "ts", .values = {words, model::kv_scheme_names}},
+     .workloads = "ts", .values = {words, model::kv_scheme_names}, .aliases = "-ctv"},
     {.name = "gpu-layers", .member = &R::gpu_layers, .group = kGguf, .type = "N",
      .about = "GGUF: layers on the device, the head counted first, the rest on the host [all]",
-     .workloads = "t", .values = {words, nullptr, "all"}},
+     .workloads = "t", .values = {words, nullptr, "all"}, .aliases = "n-gpu-layers -ngl"},
     {.name = "split", .member = &R::split, .group = kGguf, .type = "HOW",
      .about = "GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is "
               "divided by heads and columns)",
-     .workloads = "t", .otherwise = "layer", .values = {words, nullptr, "layer tensor none"}},
+     .workloads = "t", .otherwise = "layer", .values = {words, nullptr, "layer tensor none"}, .aliases = "split-mode -sm"},
     {.name = "tensor-split", .member = &R::tensor_split, .group = kGguf, .type = "SHARES",
      .about = "GGUF: shares of the layers on the devices of --pp, such as 3,2 [by their memory]",
-     .workloads = "t", .separator = ';'},
+     .workloads = "t", .separator = ';', .aliases = "-ts"},
     {.name = "host", .member = &R::host, .group = kGguf, .type = "DEVICE",
      .about = "GGUF: the CPU beside the device [ryzen-7950x]",
      .workloads = "t", .values = {paths, host_names}},
     {.name = "n-cpu-moe", .member = &R::n_cpu_moe, .group = kGguf, .type = "N",
      .about = "GGUF: layers, from the first, whose routed experts stay on the host; the rest of them is on the device",
-     .workloads = "t", .most = kMostRanks},
+     .workloads = "t", .most = kMostRanks, .aliases = "-ncmoe"},
     {.name = "cpu-moe", .member = &R::cpu_moe, .group = kGguf, .type = "",
      .about = "GGUF: the routed experts of all layers stay on the host",
-     .workloads = "t"},
+     .workloads = "t", .aliases = "-cmoe"},
     {.name = "override-tensor", .member = &R::override_tensor, .group = kGguf, .type = "PATTERN=CPU",
      .about = "GGUF: routed experts' matrices whose names match a regular expression stay on the host: "
               "'ffn_up_exps=CPU'; several with commas",
-     .workloads = "t", .separator = ';'},
+     .workloads = "t", .separator = ';', .aliases = "-ot"},
     {.name = "no-op-offload", .member = &R::no_op_offload, .group = kGguf, .type = "",
      .about = "GGUF: prompts do not take weights that are on the host to the device",
      .workloads = "t"},
@@ -188,21 +191,22 @@ const Field kFields[] = {
      .workloads = "t"},
     {.name = "cpu-threads", .member = &R::cpu_threads, .group = kHardware, .type = "N",
      .about = "of a CPU, as device or as host: cores that are used [all]",
-     .workloads = "t", .most = kMostRanks},
+     .workloads = "t", .most = kMostRanks, .aliases = "threads -t"},
     {.name = "numa", .member = &R::numa, .group = kHardware, .type = "N",
      .about = "of a CPU, as device or as host: NUMA nodes that are used [all]",
      .workloads = "t", .most = 1024},
     {.name = "tp", .member = &R::tp, .group = kPlan, .type = "N",
-     .about = "devices that share every matrix (tensor parallelism); 2x4: in rows x columns"},
+     .about = "devices that share every matrix (tensor parallelism); 2x4: in rows x columns",
+     .aliases = "tensor-parallel-size tensor-model-parallel-size tensor-parallel tp-size -tp"},
     {.name = "pp", .member = &R::pp, .group = kPlan, .type = "N",
      .about = "pipeline stages",
-     .most = kMostRanks},
+     .most = kMostRanks, .aliases = "pipeline-parallel-size pipeline-model-parallel-size pipeline-parallel pp-size -pp"},
     {.name = "dp", .member = &R::dp, .group = kPlan, .type = "N",
      .about = "replicas of the model, each with its share of the batch",
-     .most = kMostRanks},
+     .most = kMostRanks, .aliases = "data-parallel-size data-parallel dp-size -dp"},
     {.name = "ep", .member = &R::ep, .group = kPlan, .type = "N",
      .about = "devices that share the routed experts",
-     .workloads = "trs", .most = kMostRanks},
+     .workloads = "trs", .most = kMostRanks, .aliases = "expert-parallel-size expert-model-parallel-size ep-size"},
     {.name = "ep-dispatch", .member = &R::ep_dispatch, .group = kPlan, .type = "DTYPE",
      .about = "what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products "
               "take them]",
@@ -221,10 +225,10 @@ const Field kFields[] = {
      .workloads = "trs", .values = {words, nullptr, "sharded replicated"}},
     {.name = "devices", .member = &R::devices, .group = kPlan, .type = "N",
      .about = "devices in all: what the degrees leave becomes --dp, with GGUF formats --pp",
-     .most = kMostRanks},
+     .most = kMostRanks, .aliases = "num-gpus gpus num-devices world-size"},
     {.name = "devices-per-node", .member = &R::devices_per_node, .group = kPlan, .type = "N",
      .about = "devices of one server [the hardware file's]",
-     .most = 1024},
+     .most = 1024, .aliases = "gpus-per-node num-gpus-per-node"},
     {.name = "pipeline-batches", .member = &R::pipeline_batches, .group = kPlan, .type = "N",
      .about = "micro-batches that a batch goes through the pipeline in [as many as divide it, up to --pp]",
      .workloads = "t", .most = kMaxBatch},
@@ -234,7 +238,7 @@ const Field kFields[] = {
      .workloads = "t", .otherwise = "1", .most = 2},
     {.name = "ubatch", .member = &R::ubatch, .group = kGguf, .type = "TOKENS",
      .about = "GGUF: tokens computed at once at most: longer prompts are cut [512]",
-     .workloads = "ts", .most = kMaxTokens, .kilo = Kilo::binary},
+     .workloads = "ts", .most = kMaxTokens, .kilo = Kilo::binary, .aliases = "ubatch-size -ub"},
     {.name = "resolution", .member = &R::resolution, .group = kVideo, .type = "SIZE",
      .about = "144p to 1080p, or HEIGHTxWIDTH in pixels [720p]",
      .workloads = "v", .values = {words, resolution_names}},
@@ -246,10 +250,10 @@ const Field kFields[] = {
      .workloads = "v", .least = 0, .most = 1e6},
     {.name = "frames", .member = &R::frames, .group = kVideo, .type = "N",
      .about = "length in frames; 1: an image",
-     .workloads = "v", .least = 0, .most = kMaxTokens},
+     .workloads = "v", .least = 0, .most = kMaxTokens, .aliases = "num-frames"},
     {.name = "steps", .member = &R::steps, .group = kVideo, .type = "N",
      .about = "denoising steps [the model's]",
-     .workloads = "v", .most = static_cast<double>(estimate::kMaxVideoSteps)},
+     .workloads = "v", .most = static_cast<double>(estimate::kMaxVideoSteps), .aliases = "num-inference-steps"},
     {.name = "cfg", .member = &R::cfg, .group = kVideo, .type = "WHETHER",
      .about = "classifier-free guidance, which doubles a step's batch: on, off [on]",
      .workloads = "v", .values = {words, nullptr, "on off"}},
@@ -273,13 +277,14 @@ const Field kFields[] = {
      .workloads = "r"},
     {.name = "global-batch", .member = &R::global_batch, .group = kTraining, .type = "N",
      .about = "sequences of a step, of all replicas [a micro-batch per replica and stage]",
-     .workloads = "r", .most = kMaxBatch * kMaxBatch, .kilo = Kilo::decimal},
+     .workloads = "r", .most = kMaxBatch * kMaxBatch, .kilo = Kilo::decimal, .aliases = "global-batch-size"},
     {.name = "micro-batch", .member = &R::micro_batch, .group = kTraining, .type = "N",
      .about = "sequences that a replica computes at once",
-     .workloads = "r", .otherwise = "1", .most = kMaxBatch},
+     .workloads = "r", .otherwise = "1", .most = kMaxBatch, .aliases = "micro-batch-size"},
     {.name = "seq", .member = &R::seq, .group = kTraining, .type = "TOKENS",
      .about = "tokens of a sequence; 4k is 4096",
-     .workloads = "r", .otherwise = "2048", .most = kMaxTokens, .kilo = Kilo::binary},
+     .workloads = "r", .otherwise = "2048", .most = kMaxTokens, .kilo = Kilo::binary,
+     .aliases = "seq-length seq-len sequence-length"},
     {.name = "recompute", .member = &R::recompute, .group = kTraining, .type = "WHAT",
      .about = "activations computed again: none, selective (attention's scores), full",
      .workloads = "r", .otherwise = "none", .values = {words, nullptr, "none selective full"}},
@@ -303,7 +308,7 @@ const Field kFields[] = {
      .workloads = "r"},
     {.name = "rate", .member = &R::rate, .group = kTraffic, .type = "PER_S",
      .about = "requests per second, at random intervals; a trace's own times are scaled to it",
-     .workloads = "s", .least = 1e-6, .most = 1e6},
+     .workloads = "s", .least = 1e-6, .most = 1e6, .aliases = "request-rate qps"},
     {.name = "burstiness", .member = &R::burstiness, .group = kTraffic, .type = "SHAPE",
      .about = "of the gamma distribution of the intervals: 1 is a Poisson process, less comes in bursts, inf at equal "
               "intervals",
@@ -311,19 +316,20 @@ const Field kFields[] = {
     {.name = "concurrency", .member = &R::concurrency, .group = kTraffic, .type = "N",
      .about = "requests under way at most: one that ends lets the next one in; beside --rate those that come meanwhile "
               "are sent later",
-     .workloads = "s", .most = kMostRequests, .kilo = Kilo::decimal},
+     .workloads = "s", .most = kMostRequests, .kilo = Kilo::decimal, .aliases = "max-concurrency"},
     {.name = "requests", .member = &R::requests, .group = kTraffic, .type = "N",
      .about = "that are sent [1000; of a trace all, else the first of them]",
-     .workloads = "s", .most = kMostRequests, .kilo = Kilo::decimal},
+     .workloads = "s", .most = kMostRequests, .kilo = Kilo::decimal, .aliases = "num-prompts num-requests"},
     {.name = "trace", .member = &R::trace, .group = kTraffic, .type = "FILE",
      .about = "requests from a file: CSV or JSON lines with lengths, times (arrival_s, timestamp), hash_ids or sessions",
      .workloads = "s", .values = {files}},
     {.name = "input", .member = &R::input, .group = kTraffic, .type = "LENGTHS",
      .about = "prompt tokens of a request: 1024, 800-1024 (even), lognormal:1024:0.8 (mean, spread of the logarithm)",
-     .workloads = "s", .otherwise = "1024", .separator = ';'},
+     .workloads = "s", .otherwise = "1024", .separator = ';', .aliases = "input-len input-length random-input-len isl"},
     {.name = "output", .member = &R::output, .group = kTraffic, .type = "LENGTHS",
      .about = "tokens to generate for a request, likewise",
-     .workloads = "s", .otherwise = "128", .separator = ';'},
+     .workloads = "s", .otherwise = "128", .separator = ';',
+     .aliases = "output-len output-length random-output-len osl max-tokens"},
     {.name = "prefix", .member = &R::prefix, .group = kTraffic, .type = "TOKENS",
      .about = "what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of "
               "eight different ones",
@@ -348,17 +354,18 @@ const Field kFields[] = {
     {.name = "kv-utilisation", .member = &R::kv_utilisation, .group = kEngine, .type = "SHARE",
      .about = "share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds "
               "[serving: the engine's own]",
-     .workloads = "ts", .least = 0.01, .most = 1},
+     .workloads = "ts", .least = 0.01, .most = 1,
+     .aliases = "gpu-memory-utilization gpu-memory-utilisation kv-utilization mem-fraction-static"},
     {.name = "block-size", .member = &R::block_size, .group = kEngine, .type = "TOKENS",
      .about = "tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]",
      .workloads = "ts", .most = 1 << 20},
     {.name = "max-batched-tokens", .member = &R::max_batched_tokens, .group = kEngine, .type = "TOKENS",
      .about = "tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from "
               "70 GiB on, but for the A100; else 2048]",
-     .workloads = "ts", .most = kMaxTokens, .kilo = Kilo::binary},
+     .workloads = "ts", .most = kMaxTokens, .kilo = Kilo::binary, .aliases = "max-num-batched-tokens max-num-tokens"},
     {.name = "max-seqs", .member = &R::max_seqs, .group = kEngine, .type = "N",
      .about = "sequences of the largest step [the engine's: of vLLM 1024 where it is of 8192 tokens, else 256]",
-     .workloads = "ts", .most = kMaxBatch},
+     .workloads = "ts", .most = kMaxBatch, .aliases = "max-num-seqs max-running-requests max-batch-size"},
     {.name = "kv-blocks", .member = &R::kv_blocks, .group = kEngine, .type = "N",
      .about = "blocks of that cache, whatever the memory has room for",
      .workloads = "s", .most = 1e9},
@@ -393,6 +400,12 @@ const Field kFields[] = {
      .workloads = "s", .otherwise = "after", .values = {words, nullptr, "after per-layer"}},
 };
 // clang-format on
+
+// What engines and config files call the types of numbers.
+constexpr std::pair<std::string_view, std::string_view> kTypeWords[] = {
+    {"bfloat16", "bf16"}, {"float16", "fp16"}, {"half", "fp16"},    {"float32", "fp32"},
+    {"float", "fp32"},    {"fp8_e4m3", "fp8"}, {"fp8_e5m2", "fp8"}, {"auto", ""}};
+constexpr Text Request::*kOfTypes[] = {&R::weights, &R::kv, &R::activations};
 
 std::string quoted_name(const Field& field) { return fmt::format("`{}`", field.name); }
 
@@ -479,7 +492,16 @@ void set(Request& request, const Field& field, const std::string& text) {
   }
   const std::string name = quoted_name(field);
   match(
-      field.member, [&](Text Request::*member) { request.*member = text; },
+      field.member,
+      [&](Text Request::*member) {
+        const auto* type = std::find_if(std::begin(kTypeWords), std::end(kTypeWords),
+                                        [&](const auto& words) { return words.first == text; });
+        if (type == std::end(kTypeWords) || !contains(kOfTypes, member)) {
+          request.*member = text;
+        } else {
+          request.*member = type->second.empty() ? Text() : Text(type->second);
+        }
+      },
       [&](Count Request::*member) {
         request.*member = count_value(name, text, static_cast<std::int64_t>(field.least),
                                       static_cast<std::int64_t>(field.most), field.kilo);

@@ -122,6 +122,9 @@ struct Field {
   double most = 0;
   Kilo kilo = Kilo::none;
   char separator = ',';  // of values in a list: those of some have commas themselves
+  // What engines and their tools call it, separated by blanks: "tensor-parallel-size -tp". Flags that are taken as
+  // well.
+  std::string_view aliases = {};
   bool applies_to(Workload workload) const {
     return workloads.find("tvrs"[static_cast<std::size_t>(workload)]) != std::string_view::npos;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
@@ -15,6 +16,7 @@
 #include "hardware/runtime_execution.h"
 #include "model/weight_layout.h"
 #include "request/draft.h"
+#include "request/names.h"
 #include "request/price.h"
 #include "request/traffic.h"
 
@@ -864,6 +866,20 @@ std::vector<std::string> listed_devices(const std::string& text) {
   return names;
 }
 
+// A list of devices without a GGUF format: what is meant by one of a kind is a plan, on what has so many in a server.
+[[noreturn]] void refuse_list(const std::vector<std::string>& listed, bool unlike, Sources& sources) {
+  const auto count = static_cast<std::int64_t>(listed.size());
+  std::vector<std::string> meant = device_names();
+  if (contains(meant, listed.front())) meant = {listed.front()};
+  std::erase_if(meant, [&](const std::string& name) {
+    return !name.starts_with(listed.front()) ||
+           (name != listed.front() && sources.device(name).devices_per_node < count);
+  });
+  throw Error::bad_input("`hw`: only layers of GGUF formats are dealt to a list of devices",
+                         unlike || meant.empty() ? "`weights` q4_k_m, or one device and a plan"
+                                                 : fmt::format("`hw` {} `tp` {}", join(meant, " or "), count));
+}
+
 // Of the device, or of all that are listed. One that a file of prices leaves out is a mistake, but not in a sweep.
 std::optional<estimate::HourPrice> choose_price(const Resolved& r, Sources& sources, Unused unused) {
   const auto of = [&](const hardware::Device& device) -> std::optional<estimate::HourPrice> {
@@ -916,10 +932,12 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   }
   const std::vector<std::string> names = listed_devices(required(request.hw, "hw"));
   r->devices = static_cast<std::int64_t>(names.size());
-  r->device = sources.device(names.front());
-  if (!video) r->host = sources.host(request.host.value_or(""));
   const bool generates = workload == Workload::text || workload == Workload::serve;
   const bool gguf = generates && is_gguf(request, r->file);
+  const bool unlike = std::ranges::any_of(names, [&](const std::string& name) { return name != names.front(); });
+  if (r->devices > 1 && !gguf) refuse_list(names, unlike, sources);
+  r->device = sources.device(names.front());
+  if (!video) r->host = sources.host(request.host.value_or(""));
   const Request run = on_engine(request, *r, names.front(), gguf, sources);
   const auto profile_of = [&](const std::string& hw, const hardware::Device& device) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
@@ -941,11 +959,6 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
     if (gguf && r->profile) r->host_profile = choose_host_profile(request, r->host, sources);
   }
   limit(r->device, r->profile);
-  if (r->devices > 1 && !gguf) {
-    throw Error::bad_input("`hw`: several devices run GGUF formats alone, whose layers are dealt to them",
-                           "`weights` q4_k_m, or one device and a plan");
-  }
-  const bool unlike = std::ranges::any_of(names, [&](const std::string& name) { return name != names.front(); });
   for (const std::string& name : unlike ? names : std::vector<std::string>()) {
     Listed& card = *r->cards.emplace_back(std::make_unique<Listed>(Listed{sources.device(name), {}}));
     card.profile = profile_of(name, card.device);

@@ -24,7 +24,7 @@ std::string label(const estimate::Platform& platform) {
   if (platform.profile == nullptr) return kUncalibrated;
   const bool own = platform.profile->measured_on(*platform.device);
   return fmt::format("predicted: {}{}", platform.profile->title_for(*platform.device),
-                     own ? "" : ", not measured on this device");
+                     own ? "" : ", not fitted to this device");
 }
 
 std::string label(const estimate::Setup& setup) {
@@ -58,16 +58,18 @@ std::optional<Band> band(const estimate::Platform& platform, std::string_view wo
   return band;
 }
 
+std::string band_share(double share) { return format_significant(100 * share, 2) + " %"; }
+
 std::string with_band(Seconds time, const std::optional<Band>& band) {
   if (!band) return format_seconds(time);
-  return fmt::format("{} +- {}", format_seconds(time), format_seconds(time * band->mean));
+  return fmt::format("{} ±{}", format_seconds(time), band_share(band->mean));
 }
 
 std::string rows_text(const hardware::RuntimeProfile& profile, std::int64_t rows, std::int64_t fewest) {
   constexpr std::int64_t kFew = 20;  // below, the band is widened by more than a twentieth
   if (rows == 0) {
-    return fmt::format("; an assumption: {} measured on this device",
-                       profile.hardware.empty() ? "nothing was" : "such steps were not");
+    return fmt::format("; an assumption: {}", profile.hardware.empty() ? "the profile is not this device's own"
+                                                                       : "such steps were not measured on it");
   }
   return fmt::format("; cross-validated on {} rows{}", rows,
                      fewest < kFew ? ", and widened because they are so few" : "");
@@ -123,8 +125,7 @@ std::string band_text(const estimate::Setup& setup, const estimate::Estimate& e)
   for (const estimate::Phase& phase : e.phases) {
     if (continues_prompt(phase)) continue;
     const std::optional<Band> b = band(setup, e, phase.name);
-    text += fmt::format("{}{} +- {} (9 of 10 within {})", text.empty() ? "" : ", ", phase.name, format_share(b->mean),
-                        format_share(b->p90));
+    text += fmt::format("{}{} within {}", text.empty() ? "9 of 10: " : ", ", phase.name, band_share(b->p90));
     rows += b->rows;
     if (b->rows == 0) parts.emplace_back(phase.name);
     if (b->rows > 0 && (!fewest || b->rows < *fewest)) fewest = b->rows;
@@ -206,10 +207,11 @@ std::vector<std::string> training_extrapolations(const estimate::Setup& setup, c
   const auto measured_tokens = static_cast<double>(measured.max_context);
   check(!setup.profile->measured_on(*setup.device), fmt::format("not measured on {}", setup.device->name));
   check(tokens > kMargin * measured_tokens || tokens < measured_tokens / kMargin,
-        fmt::format("sequences of {} tokens (measured with {})", e.scenario.sequence, measured.max_context));
+        fmt::format("sequences of {} tokens (measured with {})", format_count(tokens), format_count(measured_tokens)));
   check(e.scenario.micro_batch * e.scenario.sequence > measured.max_tokens,
-        fmt::format("micro-batches of {} tokens (measured up to {})", e.scenario.micro_batch * e.scenario.sequence,
-                    measured.max_tokens));
+        fmt::format("micro-batches of {} tokens (measured up to {})",
+                    format_count(tokens * static_cast<double>(e.scenario.micro_batch)),
+                    format_count(static_cast<double>(measured.max_tokens))));
   check(e.scenario.global_batch > measured.max_batch,
         fmt::format("global batch {} (measured up to {})", e.scenario.global_batch, measured.max_batch));
   const auto parameters = static_cast<double>(model::count_parameters(m).total);

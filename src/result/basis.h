@@ -15,7 +15,7 @@ namespace llmperf::result {
 // The label every speed-of-light result carries.
 inline constexpr const char* kUncalibrated = "upper bound, uncalibrated";
 
-// "predicted: vllm on rtx4090", "predicted: vllm (defaults of …), not measured on this device", or what stands for
+// "predicted: vllm on rtx4090", "predicted: vllm (defaults of …), not fitted to this device", or what stands for
 // times without a profile.
 std::string label(const estimate::Platform& platform);
 // The same, and with --assume what the model is read as.
@@ -32,7 +32,9 @@ std::optional<Band> band(const estimate::Setup& setup, const estimate::Estimate&
 // Of "video" and "training", whose parts were not measured: by what was left out of the fit, or a class default's
 // assumption. Nothing where the profile says nothing of them, nor beyond what it was compared with.
 std::optional<Band> band(const estimate::Platform& platform, std::string_view workload, bool extrapolated);
-// "12.3 ms ± 0.7 ms"; the time alone without a band.
+// "5.7 %", as bands are printed everywhere.
+std::string band_share(double share);
+// "12.3 ms ±5.7 %"; the time alone without a band.
 std::string with_band(Seconds time, const std::optional<Band>& band);
 // Why there is none without a profile.
 std::string no_band_text(const estimate::Platform& platform);

@@ -91,7 +91,7 @@ Type fields_of(Fields<CapacityCandidate> f) {
       .of("pareto", "whether none that meets the bounds is both cheaper and quicker from end to end",
           [](const C& c) { return c.of().pareto; })
       .of("runtime", "the profile that times its steps", [](const C& c) { return c.of().profile; })
-      .of("extrapolated", "whether nothing was measured on the device", [](const C& c) { return c.of().extrapolated; })
+      .of("extrapolated", "whether the profile is not the device's own", [](const C& c) { return c.of().extrapolated; })
       .of("at", "at its share of the rate; null: it was not simulated",
           [](const C& c) {
             return CapacityTimes{&*c.of().at, &c.all->slo};

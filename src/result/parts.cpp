@@ -53,7 +53,7 @@ Type fields_of(Fields<RuntimeUsed> f) {
       .of("host", "of machine that the host's numbers were measured on: \"desktop\", \"server\" or \"grace\"",
           [](const R& r) -> const std::string& { return r.platform->profile->host_class; })
       .when([](const R& r) { return !r.platform->profile->host_class.empty(); })
-      .of("class_default", "whether it was not measured on this device",
+      .of("class_default", "whether it is not fitted to this device",
           [](const R& r) { return !r.platform->profile->measured_on(*r.platform->device); })
       .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch",
                                                        "\"graph\", \"eager\", \"serial\" or \"dynamic_graph\"")

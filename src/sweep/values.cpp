@@ -79,6 +79,8 @@ std::vector<std::string> expand_values(std::string_view flag, std::string_view t
   for (const std::string_view part : split(text, separator)) {
     const std::string_view item = trim(part);
     if (item.empty()) throw Error::bad_input(fmt::format("{}: {} has an empty item", flag, quote(text)));
+    if (item.find("..") != std::string_view::npos && is_digits(item.substr(0, 1)))
+      throw Error::bad_input(fmt::format("{}: {} says no step", flag, quote(item)), "1-64*2 doubles, 1-64+8 adds 8");
     const std::optional<Range> range = parse_range(flag, item, kilo);
     if (!range) {
       add(std::string(item));

@@ -12,6 +12,9 @@ TEST_CASE("a typo finds the name it was meant to be") {
   CHECK(nearest_names("qwen7b", models).front() == "qwen-7b");
   CHECK(nearest_names("QWEN-7B", models).front() == "qwen-7b");
   CHECK(nearest_names("lama-3-70b", models) == Names{"llama-3-70b"});
+  // What differs in separators alone is meant, and nothing else.
+  CHECK(nearest_names("q4km", Names{"q4_0", "q4_k_s", "q4_k_m"}) == Names{"q4_k_m"});
+  CHECK(nearest_names("llama3.1-8b", Names{"llama-3-8b", "llama-3.1-8b"}) == Names{"llama-3.1-8b"});
   CHECK(nearest_names("rtx490", Names{"rtx3090", "rtx4090", "h100"}).front() == "rtx4090");
 }
 
@@ -30,8 +33,8 @@ TEST_CASE("names that share nothing with the text are not suggested, however sho
 }
 
 TEST_CASE("at most `limit` names, each once, nearest first") {
-  const Names names = {"abcd", "abce", "abcf", "abc", "abc"};
-  CHECK(nearest_names("abc", names, 2) == Names{"abc", "abcd"});
+  const Names names = {"abcde", "abcef", "abcfg", "abcd", "abcd"};
+  CHECK(nearest_names("abc", names, 2) == Names{"abcd", "abcde"});
   CHECK(nearest_names("abc", names).size() == 3);
 }
 

@@ -88,8 +88,7 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("every illegal degree is named with the nearest legal ones") {
   CHECK(messages("llama-2-70b", {.tensor = 7}) ==  // 64 heads, 8 KV heads; 28672 = 7 * 4096
-        Lines{"--tp: 64 heads of llama-2-70b do not divide by 7 | nearest legal: 4 or 8",
-              "--tp: 8 KV heads of llama-2-70b do not divide by 7 | nearest legal: 4 or 8"});
+        Lines{"--tp: 64 heads, 8 KV heads of llama-2-70b do not divide by 7 | nearest legal: 4 or 8"});
   CHECK(messages("llama-2-70b", {.pipeline = 7}).empty());  // 80 layers in stages of 11 and 12
   CHECK(messages("llama-2-70b", {.pipeline = 81}) ==
         Lines{"--pp: llama-2-70b has 80 layers, too few for 81 stages | at most 80"});

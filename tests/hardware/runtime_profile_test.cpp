@@ -389,7 +389,7 @@ TEST_CASE("other plans, caches, kinds of models, devices and layers on the host 
   const RuntimeProfile any = profile_of("h200-sxm", "vllm");
   REQUIRE(any.hardware.empty());
   CHECK(any.beyond_range({.weights = "bf16", .device = "h200-sxm"}) ==
-        std::vector<std::string>{"device h200-sxm (nothing was measured on it)"});
+        std::vector<std::string>{"device h200-sxm (the profile is not its own)"});
   const RuntimeProfile kernels =
       profile_of("a100-sxm-80gb", LLMPERF_SOURCE_DIR "/hardware/runtimes/a100-sxm-80gb-vllm.yaml");
   CHECK(kernels.beyond_range({.weights = "bf16", .device = "a100-sxm-80gb"}) ==

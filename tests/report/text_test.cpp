@@ -41,6 +41,16 @@ TEST_CASE("a wide character takes two columns, a combining mark none", "[text]")
   CHECK(all == std::vector<std::string>{"  model     n", "  通义千问  1", "  e\u0301         2", "  abcdefgh  3"});
 }
 
+TEST_CASE("a number stays on a line with what it counts and with its band", "[text]") {
+  const std::string time = "17.56 ms ±4 %";  // 13 columns, of which 100 less a word and a blank are left
+  for (int before = 80; before < 100; ++before) {
+    const std::string word(static_cast<std::size_t>(before), 'x');
+    const std::vector<std::string> whole = {word + " " + time};
+    const std::vector<std::string> apart = {word, time};
+    CHECK(lines({Paragraph{word + " " + time}}) == (before <= 86 ? whole : apart));
+  }
+}
+
 TEST_CASE("no line ends in spaces", "[text]") {
   const Document document{Heading{"h", {}}, Fields{"", {{"label", ""}, {"longer label", "x"}}},
                           Table{"", {{"a", true}, {"b", true}}, {{"x", ""}, {"", "yy"}}}};

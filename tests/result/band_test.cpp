@@ -60,7 +60,7 @@ TEST_CASE("inside of what was fitted both phases have the errors of the rows lef
 
 TEST_CASE("a prompt and a context beyond the fitted ones have a band of their parts") {
   const Said said({.runtime = "llama.cpp+llama-cpp-python", .weights = "q4_0", .scenario = {1, 16384, 128}});
-  CHECK(said.beyond == Ways{"new tokens 16384 (fitted up to 500)", "context 16448 (fitted up to 8001)"});
+  CHECK(said.beyond == Ways{"new tokens 16,384 (fitted up to 500)", "context 16,448 (fitted up to 8,001)"});
   REQUIRE(said.prefill);
   REQUIRE(said.decode);
   CHECK(said.prefill->rows == 0);
@@ -98,7 +98,7 @@ TEST_CASE("two cards, another type of cache and another kind of model are wider 
 
 TEST_CASE("a class default says that nothing was measured, and its band is wider than that of the device it is from") {
   const Said said({.hardware = "h200-sxm"});
-  CHECK(said.beyond == Ways{"device h200-sxm (nothing was measured on it)"});
+  CHECK(said.beyond == Ways{"device h200-sxm (the profile is not its own)"});
   REQUIRE(said.decode);
   CHECK(said.decode->rows == 0);
   CHECK(said.decode->p90 > Said({.hardware = "rtx4090"}).decode->p90);

@@ -57,6 +57,10 @@ class Names(ProgramTest):
             (["estimate", "-m", "qwen7b", "--hw", "rtx4090"], "unknown model 'qwen7b'", "'qwen-7b'"),
             (["estimate", "-m", "qwen-7b", "--hw", "rtx409"], "unknown hardware 'rtx409'", "'rtx4090'"),
             ([*ESTIMATE, "--weights", "w4a17"], "unknown weight scheme 'w4a17'", "'w4a16'"),
+            ([*ESTIMATE, "--weights", "int4"], "unknown weight scheme 'int4'", "w4a16", "nf4"),
+            ([*ESTIMATE, "--weights", "q4km"], "unknown weight scheme 'q4km'", "did you mean 'q4_k_m'?"),
+            ([*ESTIMATE[:3], "--hw", "8xh100"], "a list of devices", "--hw h100-sxm --tp 8"),
+            ([*ESTIMATE[:3], "--hw", "8xh100-sxm"], "a list of devices", "--hw h100-sxm --tp 8"),
             ([*ESTIMATE, "--kv", "fp9"], "unknown KV cache type 'fp9'", "'fp8'"),
             ([*ESTIMATE, "--activations", "fp8"], "unknown activation type 'fp8'", "fp16"),
             ([*ESTIMATE, "--format", "jsn"], "--format: there is no 'jsn'", "'json'"),
@@ -105,7 +109,7 @@ class Flags(ProgramTest):
         eager = " ".join(self.output(*ESTIMATE, "--runtime", "vllm", "--execution", "eager").split())
         self.assertIn("execution eager takes as long as vllm's own", eager)
         self.assertNotIn("takes as long", self.output(*ESTIMATE, "--runtime", "vllm", "--execution", "graph"))
-        own = " ".join(self.output(*ESTIMATE, "--weights", "q4_k_m", "--runtime", "llama.cpp@b4000").split())
+        own = " ".join(self.output(*ESTIMATE, "--weights", "q4_k_m", "--runtime", "llama.cpp@b4000", "--detail", "full").split())
         self.assertIn("options all of the stack, without flash attention", own)
 
     def test_words_too_many_are_errors(self):
@@ -118,6 +122,35 @@ class Flags(ProgramTest):
         self.assertEqual(self.output("estimate", "--hw=rtx4090", "--model=qwen-7b"), expected)
         self.assertEqual(self.output("estimate", "-mqwen-7b", "--hw", "rtx4090"), expected)
         self.assertEqual(self.output(*ESTIMATE, "--batch", "1", "--options", "all", "--detail", "summary"), expected)
+
+    def test_flags_of_engines_and_their_tools_are_taken(self):
+        for command, ours, theirs in (
+                ("estimate", "-m qwen-7b --hw h100-sxm --tp 2 --batch 4 --prompt 1000 --gen 64 --weights fp8 --kv fp8",
+                 "-m qwen-7b --gpu h100-sxm --tensor-parallel-size 2 --batch-size 4 --input-len 1000 --output-len 64 --quantization fp8 "
+                 "--kv-cache-dtype fp8_e4m3"),
+                ("estimate", "-m qwen-7b --hw h100-sxm --tp 2 --pp 2 --activations fp16 --kv-utilisation 0.8",
+                 "-m qwen-7b --hw=h100-sxm --tp_size=2 --pipeline-parallel-size=2 --dtype half --gpu-memory-utilization=0.8"),
+                ("estimate", "-m qwen-7b --hw rtx4090 --weights q4_k_m --gpu-layers 20 --prompt 64 --gen 32 --ubatch 256",
+                 "-m qwen-7b --hw rtx4090 --weights q4_k_m -ngl 20 -p 64 -n 32 -ub 256"),
+                ("estimate", "-m qwen-7b --hw rtx4090", "-m qwen-7b --hw rtx4090 --dtype auto --kv-cache-dtype auto"),
+                ("serve", "-m qwen-7b --hw h100-sxm --rate 2 --requests 50 --input 300 --output 20 --max-seqs 64",
+                 "-m qwen-7b --hw h100-sxm --qps 2 --num-prompts 50 --input-len 300 --output-len 20 --max-num-seqs 64")):
+            with self.subTest(theirs):
+                expected = self.json(command, *ours.split())
+                document = self.json(command, *theirs.split())
+                self.assertEqual(document.pop("command", None) == expected.pop("command", None), ours == theirs)
+                self.assertEqual(document, expected)
+        self.assert_bad_input([*ESTIMATE, "--batch", "2", "--batch-size", "4"], "--batch-size is given more than once")
+
+    def test_flags_of_engines_that_are_something_else_are_explained(self):
+        for words, hint in ((["--max-model-len", "8192"], "--prompt and --gen"), (["-c", "8192"], "longest context"),
+                            (["--enable-expert-parallel"], "--ep"), (["--enforce-eager"], "--execution eager")):
+            self.assert_bad_input([*ESTIMATE, *words], f"unknown flag '{words[0]}'", hint)
+
+    def test_one_cause_is_one_error(self):
+        done = self.run_program("estimate", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--tp", "3")
+        self.assertEqual(done.stderr.count("error:"), 1, done.stderr)
+        self.assertIn("--tp: 32 heads, 8 KV heads, 14336 MLP columns of llama-3.1-8b do not divide by 3", done.stderr)
 
     def test_flags_that_would_have_no_effect_are_errors(self):
         limits = ["limits", "-m", "qwen-7b", "--hw", "rtx4090"]

@@ -76,7 +76,7 @@ OUTPUTS = {
     "map_model_tx8.txt": MAP_MODEL,
     "show_hardware_tx8.txt": ["show", "hardware", "tx8"],
     "estimate_stdit3-xl2_h100.txt": VIDEO,
-    "estimate_stdit3-xl2_h100_stages.txt": VIDEO_PLAN,
+    "estimate_stdit3-xl2_h100_stages.txt": [*VIDEO_PLAN, "--detail", "full"],
     "compare_stdit3-xl2_h100.txt": VIDEO_COMPARE,
     "serve_qwen-7b_rtx4090.txt": [*SERVE, "--seeds", "2"],
     "graph_llama_decoder_while.txt": [*GRAPH_LLAMA, "--detail", "ops"],

@@ -219,6 +219,21 @@ class Estimates(HtmlTest):
         self.assertIn('data-tone="bad"', text)
 
 
+class Comparisons(HtmlTest):
+    def test_several_results_stand_beside_each_other_and_none_against_itself(self):
+        words = ["compare", "-m", "qwen-7b", "--hw", "rtx4090,h100-sxm,l40s"]
+        text = self.page(*words)
+        page = Page(text)
+        head, *rows = page.tables["headline"]
+        self.assertEqual([cell[0] for cell in head][1:4], ["rtx4090", "h100-sxm", "l40s"])
+        ttft = next(row for row in rows if row[0][0] == "TTFT")
+        results = self.json(*words)["results"]
+        for cell, result in zip(ttft[1:], results):
+            self.assertEqual(float(cell[1]["data-value"]), result["headline"][0]["after"])
+        titles = re.findall(r"<h[2-6][^>]*>([^<]*)", text)
+        self.assertEqual([titles.count(name) for name in ("rtx4090", "h100-sxm", "l40s")], [0, 1, 1])
+
+
 class Studies(HtmlTest):
     def test_a_study_is_its_words_its_commands_and_a_table_per_section(self):
         document = self.json(*STUDY)

@@ -141,8 +141,7 @@ class Same(ProgramTest):
 
 class Errors(ProgramTest):
     def test_a_degree_that_does_not_divide_is_named_with_its_neighbours(self):
-        self.assert_bad_input(LLAMA + ["--tp", "7"], "--tp: 64 heads of llama-2-70b do not divide by 7",
-                              "--tp: 8 KV heads of llama-2-70b do not divide by 7", "nearest legal: 4 or 8")
+        self.assert_bad_input(LLAMA + ["--tp", "7"], "--tp: 64 heads, 8 KV heads of llama-2-70b do not divide by 7", "nearest legal: 4 or 8")
         self.assert_bad_input(LLAMA + ["--pp", "81"], "--pp: llama-2-70b has 80 layers, too few for 81 stages", "at most 80")
         self.assert_bad_input(LLAMA + ["--tp", "8", "--sp", "ulysses:2"], "--sp ulysses: 1 KV heads of a device")
         self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--ep", "3", "--dp", "12", "--batch", "12"],

@@ -167,7 +167,7 @@ class Formats(ProgramTest):
             with self.subTest(words=words):
                 text = self.output(*words, "--format", "md")
                 blocks = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
-                if words[:2] != ["show", "hardware"]:
+                if words[:2] != ["show", "hardware"] and words != ESTIMATE:
                     self.assertTrue(blocks)
                 for block in blocks:
                     columns = [len(re.findall(r"(?<!\\)\|", line)) for line in block]

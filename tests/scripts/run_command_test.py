@@ -185,9 +185,9 @@ class WhatDoesNotFit(RunTest):
                 "  - {title: Mixed, command: estimate, rows: [{model: qwen-7b}, {model: qwen-7b, tp: 3}], columns: [model, fits]}\n"
                 "  - {title: Columns, command: limits, flags: {model: qwen-7b, runtime: false}, columns: [modle]}\n"
                 "  - {title: Last, command: limits, flags: {model: qwen-7b, runtime: false}}\n")
-        errors = ("section 'Three': --tp: 32 heads of qwen-7b do not divide by 3", "section 'Mixed': --tp:", "no column 'modle'")
+        errors = ("section 'Three': --tp: 32 heads, 32 KV heads, 11008 MLP columns of qwen-7b do not divide by 3", "section 'Mixed': --tp:", "no column 'modle'")
         page = self.assert_section_error(["run", self.study(text)], *errors)
-        for line in ("Three\n\n--tp: 32 heads of qwen-7b do not divide by 3.\n", "  qwen-7b  yes\n\nRow 2: --tp: 32 heads of",
+        for line in ("Three\n\n--tp: 32 heads, 32 KV heads, 11008 MLP columns of qwen-7b do not divide by 3.\n", "  qwen-7b  yes\n\nRow 2: --tp: 32 heads, 32 KV heads",
                      "Columns\n\nthe result has no column 'modle'.\n", "\nLast\n"):
             self.assertIn(line, page)
         listed = self.assert_section_error(["run", "./study.yaml", "-o", "out"], *errors).splitlines()

@@ -43,10 +43,12 @@ class Step(ProgramTest):
         self.assertEqual(self.step("4x1@512")["time_s"], whole["tpot_first_s"])
 
     def test_text_says_what_the_parts_take(self):
-        text = self.output("estimate", *self.WORDS, "--step", "32x1@2k,1x512@0")
+        text = self.output("estimate", *self.WORDS, "--step", "32x1@2k,1x512@0", "--detail", "full")
         for words in ("Step of 33 sequences", "attention of 32 x 1 new after 2048", "attention of 1 x 512 new after 0",
                       "logits and sampling", "beside the kernels"):
             self.assertIn(words, text)
+        short = " ".join(self.output("estimate", *self.WORDS, "--step", "32x1@2k,1x512@0").split())
+        self.assertRegex(short, r" step [\d.]+ ms: products, .* attention of 1 x 512 new after 0 [\d.]+ %, logits and sampling ")
 
     def test_wrong_texts_are_told_with_their_place(self):
         for text, words in (("32x1@2048,1y512@0", ("group 2 ('1y512@0', from character 11)", "no x between")),
@@ -213,7 +215,8 @@ class Draft(ProgramTest):
         self.assertAlmostEqual(document["tpot_s"], (best["draft_s"] + best["verify_s"]) / best["expected_tokens"])
         plain = self.json("estimate", *LLAMA)
         self.assertAlmostEqual(plain["tpot_s"] / document["tpot_s"], best["speedup"])
-        self.assertRegex(self.output(*words), rf"\n +{best['draft_length']} .* best, taken\n")
+        self.assertIn(f"best with {best['draft_length']}: ", self.output(*words))
+        self.assertRegex(self.output(*words, "--detail", "full"), rf"\n +{best['draft_length']} .* best, taken\n")
 
     def test_every_output_and_command_takes_it(self):
         words = [*LLAMA, *SMALL]

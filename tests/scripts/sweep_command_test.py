@@ -161,7 +161,7 @@ class SweepTest(ProgramTest):
         self.assertEqual([(r["tp"], r["batch"], r["fits"]) for r in rows], [("1", "1", ""), ("1", "2", "true"), ("3", "1", ""), ("3", "2", "")])
         self.assertIn("1 do not divide into 2 replicas", rows[0]["error"])
         self.assertEqual(rows[1]["error"], "")
-        self.assertIn("32 heads of qwen-7b do not divide by 3", rows[2]["error"])
+        self.assertIn("MLP columns of qwen-7b do not divide by 3", rows[2]["error"])
         self.assertIn("3 of 4 points failed", done.stderr)
 
     def test_what_does_not_fit_is_an_answer_and_no_failure(self):

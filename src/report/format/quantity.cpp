@@ -34,9 +34,8 @@ bool is_bytes(std::string_view key) {
 }
 
 std::string plain_number(std::string_view key, double v) {
-  if (v == std::floor(v) && v < 1e15)
-    return one_of(key, {"line", "schema_version"}) ? result::plain(v) : format_count(v);
-  return v >= 1000 && v < 1e15 ? format_count(std::round(v)) : format_significant(v);
+  const bool whole = v == std::floor(v) && v < 1e15;
+  return !whole ? number_text(v) : one_of(key, {"line", "schema_version"}) ? result::plain(v) : format_count(v);
 }
 
 std::string magnitude(std::string_view key, double v, std::string_view parent) {
@@ -68,6 +67,10 @@ std::string quantity_text(std::string_view key, double value, std::string_view p
   if (parent == "ttft" || parent == "itl") return format_share(value);  // of its causes
   if (is_share(key)) return format_share(value);
   return value < 0 ? "-" + magnitude(key, -value, parent) : magnitude(key, value, parent);
+}
+
+std::string number_text(double value) {
+  return value >= 1000 && value < 1e15 ? format_count(std::round(value)) : format_significant(value);
 }
 
 std::string readable(const std::string& column, const std::string& value) {

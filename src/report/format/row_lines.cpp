@@ -94,9 +94,10 @@ std::vector<std::string> csv_cells(const std::string& text, const std::string& f
 // Without the apostrophe that keeps spreadsheets from taking the text for a formula.
 std::string_view unguarded(std::string_view text) {
   const std::string_view rest = text.substr(text.starts_with('\'') ? 1 : 0);
-  std::string again;
+  std::string again, as_it_is;  // both in quotes where a comma wants them
   append_csv_cell(again, rest);
-  return again == text ? rest : text;
+  append_csv_cell(as_it_is, text);
+  return again == as_it_is ? rest : text;
 }
 
 void add_text(sweep::Row& row, std::string_view name, const std::string& text) {

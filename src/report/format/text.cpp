@@ -47,7 +47,15 @@ std::vector<std::string> wrap(std::string_view text, int width) {
     lines.back() += part;
     used += display_width(part);
   };
-  for (std::string_view word : split(text, ' ')) {
+  std::vector<std::string> together;
+  bool number = false;  // which stays with what it counts, and that with its band: "17.56 ms ±4 %"
+  for (const std::string_view word : split(text, ' ')) {
+    const bool fits = !together.empty() && display_width(together.back()) + 1 + display_width(word) <= width;
+    fits && (number || word.starts_with("±")) ? together.back().append(" ").append(word) : together.emplace_back(word);
+    number = word.find_last_of("0123456789") + 1 == word.size() &&
+             word.find_first_not_of("0123456789.,±") == std::string_view::npos;
+  }
+  for (std::string_view word : together) {
     if (used > 0 && used + 1 + display_width(word) > width) {
       lines.emplace_back();
       used = 0;

@@ -673,6 +673,23 @@ void write_charts(const Section& s, const std::string& schema) {
   if (!svg.empty()) s.page.svg_image(svg, s.labels.text("drawing"), !html_assets().script.empty());
 }
 
+// The numbers of several results beside each other. Below stands each against the first, but the first itself.
+void write_side_by_side(const Section& s, Json results) {
+  HtmlTable table{"headline", s.labels.list_title("headline"), {{"name", s.labels.key("name"), false}}, {}};
+  for (const Json& result : results) {
+    table.columns.push_back({"after", find_text(result, "name"), true});
+    std::size_t i = 0;
+    for (const Json& row : result.at("headline")) {
+      const std::string path = find_text(row, "name");
+      if (i == table.rows.size()) table.rows.push_back({{s.labels.title(last_key(path)), {}}});
+      table.rows[i++].push_back(shown(row.at("after"), last_key(path), parent_of(path, {}), s.labels));
+    }
+  }
+  s.page.table(table);
+  results.erase(0);
+  write_value(s.page, results, "results", 3, s.labels);
+}
+
 void write_lists(const Section& s, const std::string& schema) {
   for (const auto& [of, key] : kLists) {
     const Json* list = of == schema ? s.take(key) : nullptr;
@@ -690,6 +707,8 @@ void write_lists(const Section& s, const std::string& schema) {
         }
       }
       write_table(s.page, table_of(*list, key, s.labels, leading), s.labels);
+    } else if (key == std::string_view("results") && is_list_of_objects(*list)) {
+      write_side_by_side(s, *list);
     } else {
       write_value(s.page, *list, key, 3, s.labels);
     }

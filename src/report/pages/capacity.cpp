@@ -201,7 +201,7 @@ Document document(const CapacityResult& r) {
                                  format_significant(best->max_requests_per_second, 3),
                                  best->decode_replicas > 0 ? "all" : "a replica"));
     }
-    if (best->extrapolated) f.add("extrapolated", "nothing was measured on " + best->hardware);
+    if (best->extrapolated) f.add("extrapolated", "the profile is not " + best->hardware + "'s own");
     if (best->joules_per_output_token) {
       f.add("energy", fmt::format("{} J for an output token by board power, an upper bound",
                                   format_significant(*best->joules_per_output_token, 3)));
@@ -215,7 +215,7 @@ Document document(const CapacityResult& r) {
         "req/s: that one replica takes within the bounds (of prompts and decode apart all replicas, and at least); per "
         "h, per M: {} of all devices for an hour, and for a million output tokens with their prompts and idle time; "
         "times: of a replica at its share of the rate; binds: what is exceeded beyond its "
-        "req/s. +: none is both cheaper and quicker from end to end. *: nothing was measured on this device.",
+        "req/s. +: none is both cheaper and quicker from end to end. *: the profile is not this device's own.",
         best->currency.empty() ? "cost" : best->currency)});
   }
   return doc;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "report/pages/phase.h"
 #include "report/pages/plan.h"
+#include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
@@ -18,8 +19,10 @@ namespace {
 using estimate::Estimate;
 using estimate::Phase;
 
-std::string tokens_rate(double rate) { return format_significant(rate) + " tokens/s"; }
-std::string requests_text(std::int64_t count) { return fmt::format("{} request{}", count, count == 1 ? "" : "s"); }
+std::string tokens_rate(double rate) { return number_text(rate) + " tokens/s"; }
+std::string requests_text(std::int64_t count) {
+  return fmt::format("{} request{}", count_text(count), count == 1 ? "" : "s");
+}
 
 Heading heading(const Generation& g) {
   const std::string devices = title_text(*g.setup);
@@ -28,7 +31,7 @@ Heading heading(const Generation& g) {
 
 // Nothing of a prefill alone.
 std::string generated_text(const Generation& g, std::string_view before) {
-  return g.setup->serving.decodes() ? fmt::format("{}{}", before, g.estimate->scenario.generate) : "";
+  return g.setup->serving.decodes() ? fmt::format("{}{}", before, count_text(g.estimate->scenario.generate)) : "";
 }
 
 // What is not as in every request.
@@ -51,7 +54,7 @@ std::string serving_text(const estimate::Setup& setup) {
 std::string images_text(const estimate::Scenario& s) {
   if (s.images == 0) return {};
   return fmt::format(" + {} image{} of {} tokens (scaled to {})", s.images, s.images == 1 ? "" : "s",
-                     s.image.prompt_tokens, model::to_text(s.image.scaled));
+                     count_text(s.image.prompt_tokens), model::to_text(s.image.scaled));
 }
 
 // " in 3 pieces of 4096 and one of 512".
@@ -59,43 +62,34 @@ std::string pieces_text(const Generation& g) {
   const std::int64_t prompt = g.estimate->scenario.prompt;
   const std::int64_t piece = g.setup->serving.prefill_chunk.value_or(prompt);
   if (piece >= prompt || !g.setup->serving.prefills()) return {};
-  const std::string rest = prompt % piece > 0 ? fmt::format(" and one of {}", prompt % piece) : "";
-  return fmt::format(" in {} piece{} of {}{}", prompt / piece, prompt / piece == 1 ? "" : "s", piece, rest);
+  const std::string rest = prompt % piece > 0 ? " and one of " + count_text(prompt % piece) : "";
+  return fmt::format(" in {} piece{} of {}{}", prompt / piece, prompt / piece == 1 ? "" : "s", count_text(piece), rest);
 }
 
-std::string assumptions_line(const Generation& g) {
+// What was asked for, and in full what was chosen besides.
+std::string assumptions_line(const Generation& g, bool full) {
   const Estimate& e = *g.estimate;
   const graph::Execution& x = g.setup->execution;
-  const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", e.scenario.depth) : "";
-  const std::string cache = g.setup->encodes() ? "" : "KV cache " + kv_text(*g.setup) + ", ";
-  std::string text =
-      fmt::format("batch {}{}, prompt {}{}{}{}; weights {}, {}activations {}; options {}", e.scenario.batch, depth,
-                  e.scenario.prompt - e.scenario.image_tokens(), images_text(e.scenario), pieces_text(g),
-                  generated_text(g, ", generate "), x.weights.name, cache, name(x.activations), options_text(*g.setup));
+  const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", count_text(e.scenario.depth)) : "";
+  const std::string cache = g.setup->encodes() ? "" : ", KV cache " + kv_text(*g.setup);
+  std::string text = fmt::format("batch {}{}, prompt {}{}{}{}; weights {}{}", count_text(e.scenario.batch), depth,
+                                 count_text(e.scenario.prompt - e.scenario.image_tokens()), images_text(e.scenario),
+                                 pieces_text(g), generated_text(g, ", generate "), x.weights.name, cache);
+  if (full) text += fmt::format(", activations {}; options {}", name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
   if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
     text += " of the stack, without flash attention";
   const estimate::Setup& setup = *g.setup;
-  if (setup.profile) {
+  if (setup.profile && full) {
     const std::string prefill(hardware::name(setup.dispatch));
     const std::string decode(hardware::name(setup.decode_dispatch));
     text += fmt::format(
         "; runtime {}, {}", setup.profile->name,
         prefill == decode || setup.encodes() ? prefill : fmt::format("prefill {}, decode {}", prefill, decode));
   }
-  if (x.model->has_experts()) text += "; routing " + graph::to_text(x.routing);
+  if (x.model->has_experts() && full) text += "; routing " + graph::to_text(x.routing);
   if (x.plan.devices() > 1) text += "; " + plan_text(setup, x.split);
   return text + serving_text(setup);
-}
-
-std::string fit_text(const Estimate& e) {
-  std::string text =
-      fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
-  if (e.host_capacity.value > 0) {
-    text += fmt::format("; {} of the host's {}", format_bytes_binary(e.host_memory.total()),
-                        format_bytes_binary(e.host_capacity));
-  }
-  return text;
 }
 
 // "32 of 33 layers on the device" as llama.cpp counts them, the head being one.
@@ -115,12 +109,9 @@ std::string offload_text(const estimate::Setup& setup) {
 std::string context_text(const Generation& g) {
   const Estimate& e = *g.estimate;
   const auto trained = g.setup->execution.model->max_position;
-  if (e.longest_context == 0) return fmt::format("none at batch {}", e.scenario.batch);
-  std::string text =
-      fmt::format("{} tokens at batch {}", format_count(static_cast<double>(e.longest_context)), e.scenario.batch);
-  if (trained && e.longest_context > *trained) {
-    text += fmt::format(" (the model is made for {})", format_count(static_cast<double>(*trained)));
-  }
+  if (e.longest_context == 0) return "none at batch " + count_text(e.scenario.batch);
+  std::string text = fmt::format("{} tokens at batch {}", count_text(e.longest_context), count_text(e.scenario.batch));
+  if (trained && e.longest_context > *trained) text += fmt::format(" (the model is made for {})", count_text(*trained));
   return text;
 }
 
@@ -144,107 +135,50 @@ std::string per_token(std::optional<double> in, std::optional<double> out, std::
   return text;
 }
 
-void add_spending(const Generation& g, Fields& f) {
+void add_spending(const Generation& g, bool full, Fields& f) {
   const estimate::Spending& s = g.estimate->spending;
   if (s.cost_per_hour) {
     const std::string tokens =
         per_token(s.cost_per_million_input_tokens, s.cost_per_million_output_tokens,
-                  s.cost_per_million_input_tokens ? s.request_cost_per_million_output : std::nullopt);
+                  full && s.cost_per_million_input_tokens ? s.request_cost_per_million_output : std::nullopt);
     f.rows.emplace_back("cost",
                         fmt::format("{}; a million tokens: {}", price_text(*g.setup->price, *s.cost_per_hour), tokens));
   }
   if (!s.average_power_w) return;
   f.rows.emplace_back("energy",
-                      fmt::format("{} W ({}); J per token: {}", format_significant(*s.average_power_w), s.power_basis,
+                      fmt::format("{} W ({}); J per token: {}", number_text(*s.average_power_w), s.power_basis,
                                   per_token(s.joules_per_input_token, s.joules_per_output_token, {})));
 }
 
-Fields headline(const Generation& g) {
-  const Estimate& e = *g.estimate;
-  Fields f;
-  if (g.setup->encodes()) {
-    const Phase& pass = e.phases.front();
-    f.rows.emplace_back(
-        "time", fmt::format("{} (bound by {})", with_band(*e.ttft, ttft_band(*g.setup, e)), bound_shares(pass)));
-    f.rows.emplace_back("throughput", fmt::format("{} sequences/s, {}", format_significant(e.sequences_per_second),
-                                                  tokens_rate(e.prefill_tokens_per_second)));
-  } else if (e.ttft) {
-    f.rows.emplace_back("TTFT", fmt::format("{} ({}; {})", with_band(*e.ttft, ttft_band(*g.setup, e)),
-                                            tokens_rate(e.prefill_tokens_per_second), prompt_bounds(e)));
-  }
-  if (e.tpot) {
-    const Phase& decode = *e.phase("decode");
-    f.rows.emplace_back(
-        "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})", with_band(*e.tpot, band(*g.setup, e, "decode")),
-                            format_seconds(*e.tpot_first), format_seconds(*e.tpot_last), bound_shares(decode)));
-    const estimate::Serving& serving = g.setup->serving;
-    if (serving.verify > 1) {
-      f.rows.emplace_back("decode step", fmt::format("{} mean: verifies {} tokens of every request, keeps {}",
-                                                     format_seconds(decode.time), serving.verify,
-                                                     format_significant(serving.accepted)));
-    }
-    if (const Phase* draft = e.phase("draft")) {
-      f.rows.emplace_back("draft", fmt::format("{} mean for {} token{}, {} of a cycle", format_seconds(draft->time),
-                                               serving.verify - 1, serving.verify == 2 ? "" : "s",
-                                               format_share(draft->time / (draft->time + decode.time))));
-    }
-    f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
-                                              tokens_rate(1 / e.tpot->value)));
-  }
-  if (e.tokens_per_second > 0) {
-    f.rows.emplace_back(
-        "generation", fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
-                                  e.scenario.generate - (e.ttft ? 0 : 1), tokens_rate(e.tokens_per_second),
-                                  tokens_rate(e.tokens_per_second_per_request)));
-  }
-  add_spending(g, f);
-  f.rows.emplace_back("error band", band_text(*g.setup, e));
-  if (const auto beyond = extrapolations(*g.setup, e.scenario); !beyond.empty()) {
-    f.rows.emplace_back("extrapolated", join(beyond, "; "));
-  }
-  if (g.setup->execution.plan.devices() > 1) {
-    for (const Phase& p : e.phases) {
-      f.rows.emplace_back("network in " + std::string(p.name), network_text(p));
-    }
-  }
-  f.rows.emplace_back("memory", "fits: " + fit_text(e));
-  if (g.room) {
-    const estimate::KvCapacity& k = *g.room;
-    f.rows.emplace_back(
-        "KV cache of an engine",
-        fmt::format("{} blocks of {}: {} tokens; {} of {} are left by {} of weights, {} of activations "
-                    "and {} besides",
-                    k.blocks, k.block_size, k.tokens(), format_bytes(k.kv), format_bytes(k.usable),
-                    format_bytes(k.weights), format_bytes(k.activation), format_bytes(k.other + k.graphs)));
-  }
-  if (g.setup->host) f.rows.emplace_back("offload", offload_text(*g.setup));
-  f.rows.emplace_back("largest batch", fmt::format("{} of {}{}{} tokens", requests_text(e.largest_batch),
-                                                   e.scenario.depth > 0 ? fmt::format("{} + ", e.scenario.depth) : "",
-                                                   e.scenario.prompt, generated_text(g, " + ")));
-  f.rows.emplace_back("longest context", context_text(g));
-  return f;
+Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity, bool encodes = false) {
+  std::vector<std::pair<std::string, Bytes>> rows = {{"weights", memory.weights}};
+  if (!encodes) rows.emplace_back("KV cache", memory.kv_cache);
+  if (memory.state.value > 0) rows.emplace_back("recurrent state", memory.state);
+  if (memory.draft.value > 0) rows.emplace_back("draft: weights", memory.draft);
+  if (memory.draft_cache.value > 0) rows.emplace_back("draft: cache", memory.draft_cache);
+  rows.insert(
+      rows.end(),
+      {{"activations (peak)", memory.activation}, {"runtime reserve", memory.reserve}, {"total", memory.total()}});
+  return capacity_table(std::move(title), capacity, rows);
 }
 
-Table phase_table(const Generation& g) {
+Paragraph sentence(const Generation& g) {
   const Estimate& e = *g.estimate;
-  Table t{"Phases (one step)",
-          {{"phase", true},
-           {"steps"},
-           {"time"},
-           {"FLOPs"},
-           {"bytes"},
-           {"FLOP/byte"},
-           {"ridge"},
-           {"bound", true},
-           {"of roof"}},
-          {}};
-  for (const Phase& p : e.phases) {
-    t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time),
-                      format_flops(p.work.matrix + p.work.vector), format_bytes(p.work.bytes()),
-                      format_significant(p.intensity().value, 3), format_significant(g.ridge.value, 3),
-                      std::string(mapper::name(p.bound)), format_share(p.roof / p.time)});
-  }
-  return t;
+  const std::string all =
+      e.scenario.batch > 1 ? fmt::format(" ({} in all)", number_text(e.decode_tokens_per_second)) : "";
+  std::string speed = e.tpot ? tokens_rate(1 / e.tpot->value) + " a request" + all : "";
+  if (g.setup->encodes()) speed = number_text(e.sequences_per_second) + " sequences/s, a batch";
+  if (e.ttft && speed.empty()) speed = tokens_rate(e.prefill_tokens_per_second) + " of prompts";
+  if (e.ttft) speed += fmt::format("{} after {}", g.setup->encodes() ? "" : ", first token", format_seconds(*e.ttft));
+  const estimate::Spending& s = e.spending;
+  const std::optional<double> in = s.cost_per_million_input_tokens;
+  const std::optional<double> out = s.cost_per_million_output_tokens;
+  const std::string cost =
+      in && out
+          ? cost_text(g.setup->price, s.request_cost_per_million_output, "per million output tokens with their prompts")
+          : cost_text(g.setup->price, out ? out : in, out ? "per million output tokens" : "per million input tokens");
+  return opening(speed, e.memory.total(), e.capacity, cost, *g.setup,
+                 {ttft_band(*g.setup, e), band(*g.setup, e, "decode")}, !extrapolations(*g.setup, e.scenario).empty());
 }
 
 // What a step is made of, and what of it each part takes.
@@ -276,6 +210,98 @@ Table step_table(const Phase& p) {
   return t;
 }
 
+// Rows that only tables of the whole page say more of stand in the short one.
+Fields headline(const Generation& g, bool full) {
+  const Estimate& e = *g.estimate;
+  const bool several = e.scenario.batch > 1;
+  Fields f;
+  f.add("request", assumptions_line(g, full));
+  if (g.setup->encodes()) {
+    const Phase& pass = e.phases.front();
+    f.add("time", fmt::format("{} (bound by {})", with_band(*e.ttft, ttft_band(*g.setup, e)), bound_shares(pass)));
+    f.add("throughput", fmt::format("{} sequences/s, {}", number_text(e.sequences_per_second),
+                                    tokens_rate(e.prefill_tokens_per_second)));
+  } else if (e.ttft) {
+    f.add("TTFT", fmt::format("{} ({}; {})", with_band(*e.ttft, ttft_band(*g.setup, e)),
+                              tokens_rate(e.prefill_tokens_per_second), prompt_bounds(e)));
+  }
+  if (e.tpot) {
+    const Phase& decode = *e.phase("decode");
+    const std::string ends =
+        full ? fmt::format(" mean, {} first, {} last", format_seconds(*e.tpot_first), format_seconds(*e.tpot_last))
+             : "";
+    f.add("TPOT", fmt::format("{}{} (bound by {})", with_band(*e.tpot, band(*g.setup, e, "decode")), ends,
+                              bound_shares(decode)));
+    const estimate::Serving& serving = g.setup->serving;
+    if (serving.verify > 1) {
+      f.add("decode step",
+            fmt::format("{} mean: verifies {} tokens of every request, keeps {}", format_seconds(decode.time),
+                        serving.verify, format_significant(serving.accepted)));
+    }
+    if (const Phase* draft = e.phase("draft")) {
+      const estimate::SpeculativeRound* best = estimate::best_round(g.rounds);
+      f.add("draft",
+            fmt::format("{} mean for {} token{}, {} of a cycle; {}", format_seconds(draft->time), serving.verify - 1,
+                        serving.verify == 2 ? "" : "s", format_share(draft->time / (draft->time + decode.time)),
+                        best == nullptr ? std::string("no length is faster than decoding without")
+                                        : fmt::format("best with {}: {:.2f} times as fast as without", best->length,
+                                                      best->speedup)));
+    }
+  }
+  if (e.tokens_per_second > 0) {
+    f.add("generation", fmt::format("{} for {} tokens per request: {}{}", format_seconds(e.total),
+                                    count_text(e.scenario.generate - (e.ttft ? 0 : 1)),
+                                    tokens_rate(e.tokens_per_second_per_request) + (e.ttft ? " with the prompt" : ""),
+                                    several ? fmt::format(", {} in total", number_text(e.tokens_per_second)) : ""));
+  }
+  for (const Phase& p : e.phases) {
+    if (p.name == "step" && !full)
+      f.add("step", fmt::format("{}: {}", format_seconds(p.time), parts_text(step_table(p), 2)));
+  }
+  add_spending(g, full, f);
+  add_sureness(*g.setup, band_text(*g.setup, e), extrapolations(*g.setup, e.scenario), f);
+  if (g.setup->execution.plan.devices() > 1) f.add("network", network_text(e.phases));
+  const std::string host = g.setup->host ? "; of the host " + of_capacity(e.host_memory.total(), e.host_capacity) : "";
+  if (!full) f.add("memory", parts_text(memory_table("", e.memory, e.capacity, g.setup->encodes())) + host);
+  if (g.room) {
+    const estimate::KvCapacity& k = *g.room;
+    f.add("KV cache of an engine",
+          fmt::format(
+              "{} blocks of {}: {} tokens; {} of {} are left by {} of weights, {} of activations and {} besides",
+              count_text(k.blocks), k.block_size, count_text(k.tokens()), format_bytes(k.kv), format_bytes(k.usable),
+              format_bytes(k.weights), format_bytes(k.activation), format_bytes(k.other + k.graphs)));
+  }
+  if (g.setup->host) f.add("offload", offload_text(*g.setup));
+  f.add("largest batch", fmt::format("{} of {}{}{} tokens", requests_text(e.largest_batch),
+                                     e.scenario.depth > 0 ? count_text(e.scenario.depth) + " + " : "",
+                                     count_text(e.scenario.prompt), generated_text(g, " + ")));
+  f.add("longest context", context_text(g));
+  if (!full) add_notes(g.setup->notes, f);
+  return f;
+}
+
+Table phase_table(const Generation& g) {
+  const Estimate& e = *g.estimate;
+  Table t{"Phases (one step)",
+          {{"phase", true},
+           {"steps"},
+           {"time"},
+           {"FLOPs"},
+           {"bytes"},
+           {"FLOP/byte"},
+           {"ridge"},
+           {"bound", true},
+           {"of roof"}},
+          {}};
+  for (const Phase& p : e.phases) {
+    t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time),
+                      format_flops(p.work.matrix + p.work.vector), format_bytes(p.work.bytes()),
+                      format_significant(p.intensity().value, 3), format_significant(g.ridge.value, 3),
+                      std::string(mapper::name(p.bound)), format_share(p.roof / p.time)});
+  }
+  return t;
+}
+
 // Lengths of a draft, against decoding without one; the best is marked.
 Table draft_table(const Generation& g) {
   Table t{"Length of the draft", {{"tokens"}, {"kept"}, {"draft"}, {"verify"}, {"TPOT"}, {"speed-up"}, {"", true}}, {}};
@@ -291,54 +317,28 @@ Table draft_table(const Generation& g) {
   return t;
 }
 
-Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity, bool encodes = false) {
-  std::vector<std::pair<std::string, Bytes>> rows = {{"weights", memory.weights}};
-  if (!encodes) rows.emplace_back("KV cache", memory.kv_cache);
-  if (memory.state.value > 0) rows.emplace_back("recurrent state", memory.state);
-  if (memory.draft.value > 0) rows.emplace_back("draft: weights", memory.draft);
-  if (memory.draft_cache.value > 0) rows.emplace_back("draft: cache", memory.draft_cache);
-  rows.insert(
-      rows.end(),
-      {{"activations (peak)", memory.activation}, {"runtime reserve", memory.reserve}, {"total", memory.total()}});
-  return capacity_table(std::move(title), capacity, rows);
-}
-
-void add_memory(const Generation& g, Document& doc) {
-  const Estimate& e = *g.estimate;
-  const hardware::Device* host = g.setup->host;
-  doc.push_back(memory_table("Memory", e.memory, e.capacity, g.setup->encodes()));
-  if (host) doc.push_back(memory_table("Memory of the host (" + host->title + ")", e.host_memory, e.host_capacity));
-}
-
-Fields basis(const Generation& g) {
-  Fields f = rests_on(*g.setup, figures_used(*g.setup));
-  const std::int64_t devices = g.setup->execution.plan.devices();
-  if (const std::int64_t n = g.setup->device->devices_per_node; n > 1 && devices == 1) {
-    f.rows.emplace_back("devices", fmt::format("1 of the {} in a node", n));
-  }
-  for (const std::string& note : g.setup->notes) f.rows.emplace_back("note", note);
-  return f;
-}
-
 Document document(const Generation& g, Detail detail) {
   const Estimate& e = *g.estimate;
-  Document doc{heading(g), Paragraph{assumptions_line(g)}};
+  const bool full = detail != Detail::summary;
+  const Table memory = memory_table("Memory", e.memory, e.capacity, g.setup->encodes());
   if (!e.fits) {
-    doc.push_back(Fields{"",
-                         {{"does not fit", fit_text(e)},
-                          {"largest batch", e.largest_batch > 0 ? requests_text(e.largest_batch) + " of this length"
-                                                                : "none: not even one request of this length fits"},
-                          {"longest context", context_text(g)}}});
-    add_memory(g, doc);
-    return doc;
+    const std::string host =
+        e.host_capacity.value > 0 ? "; of the host " + of_capacity(e.host_memory.total(), e.host_capacity) : "";
+    const std::string batch = e.largest_batch > 0 ? requests_text(e.largest_batch) + " of this length"
+                                                  : "none: not even one request of this length fits";
+    return refused(heading(g), of_capacity(e.memory.total(), e.capacity) + host, assumptions_line(g, full),
+                   {"", {{"largest batch", batch}, {"longest context", context_text(g)}}}, memory, full);
   }
-  doc.push_back(headline(g));
+  Document doc{heading(g), sentence(g), headline(g, full)};
+  if (!full) return doc;
   doc.push_back(phase_table(g));
   for (const Phase& p : e.phases) {
     if (p.name == "step") doc.push_back(step_table(p));
   }
   if (!g.rounds.empty()) doc.push_back(draft_table(g));
-  add_memory(g, doc);
+  doc.push_back(memory);
+  if (const hardware::Device* host = g.setup->host)
+    doc.push_back(memory_table("Memory of the host (" + host->title + ")", e.host_memory, e.host_capacity));
   if (g.stages.size() > 1) doc.push_back(stage_table(g));
   if (g.setup->execution.plan.devices() > 1) {
     for (const Phase& p : e.phases)
@@ -347,7 +347,10 @@ Document document(const Generation& g, Detail detail) {
   if (detail == Detail::ops) {
     for (const Phase& p : e.phases) doc.push_back(op_table(p, g.setup->execution.model));
   }
-  doc.push_back(basis(g));
+  Fields basis = rests_on(*g.setup, figures_used(*g.setup), g.setup->notes);
+  if (const std::int64_t n = g.setup->device->devices_per_node; n > 1 && g.setup->execution.plan.devices() == 1)
+    basis.add("devices", fmt::format("1 of the {} in a node", n));
+  doc.push_back(std::move(basis));
   return doc;
 }
 

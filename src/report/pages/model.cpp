@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cost/memory.h"
+#include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/catalog.h"
@@ -19,7 +20,6 @@ namespace {
 using model::VideoDit;
 using model::VideoPart;
 
-std::string count_text(std::int64_t n) { return format_count(d(n)); }
 std::string share_text(std::int64_t n, std::int64_t total) { return format_share(d(n) / d(total)); }
 std::string size_text(Bytes b) { return fmt::format("{} ({})", format_bytes(b), format_bytes_binary(b)); }
 

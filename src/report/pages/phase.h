@@ -1,6 +1,8 @@
 // What the outputs of an estimate say about a phase, whatever the model does.
 #pragma once
 
+#include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,8 +14,28 @@
 
 namespace llmperf::report {
 
-// The figures that the numbers rest on, each with its provenance.
-Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures);
+// The figures that the numbers rest on, each with its provenance, and notes.
+Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures,
+                const std::vector<std::string>& notes);
+// What an estimate opens with: `speed`, whether it fits, the cost, and how sure that is: "57 tokens/s a request; fits
+// in 15.23 GiB of 23.52 GiB; 1.2 USD per million tokens; ±4 to 5.5 %, extrapolated."
+Paragraph opening(const std::string& speed, Bytes needs, Bytes capacity, const std::string& cost,
+                  const estimate::Platform& platform, std::initializer_list<std::optional<Band>> bands, bool beyond);
+// "1.2 USD per million tokens"; empty where it is not known.
+std::string cost_text(const std::optional<estimate::HourPrice>& price, std::optional<double> cost, std::string_view of);
+// "15.23 GiB of 23.52 GiB".
+std::string of_capacity(Bytes part, Bytes whole);
+// "weights 14.38 GiB, KV cache 320 MiB": the first cells of a table's rows with those of a column, up to the total; of
+// rows that are more than nothing.
+std::string parts_text(const Table& table, std::size_t column = 1);
+// How far the numbers may be off, what is extrapolated, and what of a device is measured that no profile is fitted to.
+void add_sureness(const estimate::Platform& platform, const std::string& band, const std::vector<std::string>& beyond,
+                  Fields& fields);
+// The notes that a first screen has room for.
+void add_notes(const std::vector<std::string>& notes, Fields& fields);
+// The page of what does not fit, with the memory in a table of its own where all is asked for.
+Document refused(Heading heading, const std::string& needs, const std::string& request, Fields rows, Table memory,
+                 bool full);
 // "matrix 97 %, memory 3 %" of a phase's time.
 std::string bound_shares(std::span<const estimate::Phase> phases);
 inline std::string bound_shares(const estimate::Phase& phase) { return bound_shares({&phase, 1}); }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "estimate/schedule.h"
 #include "report/pages/phase.h"
+#include "report/quantity.h"
 
 namespace llmperf::report {
 
@@ -66,20 +67,21 @@ void add_spent(const std::optional<estimate::HourPrice>& price, const estimate::
                                    price_text(*price, *spent.cost_per_hour)));
   }
   if (spent.joules) {
-    fields.add("energy", fmt::format("{} J {}; {} W ({})", format_significant(*spent.joules, 3), run,
-                                     format_significant(*spent.power_w), estimate::kPowerBound));
+    fields.add("energy", fmt::format("{} J {}; {} W ({})", number_text(*spent.joules), run, number_text(*spent.power_w),
+                                     estimate::kPowerBound));
   }
 }
 
-std::string network_text(const Phase& p) {
-  Seconds network;
-  for (const OpEstimate& o : p.ops) network += o.time.bound == mapper::Bound::network ? o.step_time() : Seconds{};
-  std::string text = fmt::format("{} sent, {} ({} of the ops' time)", format_bytes(p.work.network),
-                                 format_seconds(network), format_share(network / p.ops_time));
-  if (p.overlapped.value > 0) text += fmt::format("; {} of it beside other work", format_seconds(p.overlapped));
-  if (p.batches() > 1 || p.pipelined.value > 0 || p.bubble.value > 0) {
-    text += fmt::format("; {} micro-batch{}, {} bubble", p.batches(), p.batches() == 1 ? "" : "es",
-                        format_share(p.bubble / p.time));
+std::string network_text(std::span<const Phase> phases) {
+  std::string text;
+  for (const Phase& p : phases) {
+    Seconds network;
+    for (const OpEstimate& o : p.ops) network += o.time.bound == mapper::Bound::network ? o.step_time() : Seconds{};
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", format_share(network / p.ops_time), p.name);
+    if (p.overlapped.value > 0) text += fmt::format(" ({} beside other work)", format_seconds(p.overlapped));
+    if (p.batches() > 1 || p.bubble.value > 0)
+      text += fmt::format(" ({} micro-batch{}, {} bubble)", p.batches(), p.batches() == 1 ? "" : "es",
+                          format_share(p.bubble / p.time));
   }
   return text;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ void add_spent(const std::optional<estimate::HourPrice>& price, const estimate::
                Fields& fields);
 // "ttft.p99 is 1.2 s, 20.0 % above 1 s".
 std::string slo_bound_text(const ServedBound& bound);
-// What a device sends in a step and what that costs; what stages and collectives do side by side.
-std::string network_text(const estimate::Phase& phase);
+// Which share of the ops' time a device sends; what stages and collectives do side by side.
+std::string network_text(std::span<const estimate::Phase> phases);
 
 // One row for each exchange of a step, with the sum of what a device sends and of its time.
 // `pipeline`: whether the step has stages; `model`: null for other models than decoders.

@@ -51,7 +51,7 @@ Fields headline(const ProgramStudy& study) {
                                    : std::string()));
   add("vector FLOPs", format_flops(p.work.vector));
   add("memory traffic", format_bytes(p.work.bytes()));
-  if (p.work.network.value > 0) add("network", network_text(p));
+  if (p.work.network.value > 0) add("network", network_text({&p, 1}));
   add("error band",
       setup.profile == nullptr ? no_band_text(setup) : "none: the profile was compared with no compiled programs");
   add("memory", fmt::format("{}: needs {} of {}", e.fits ? "fits" : "does not fit",
@@ -296,9 +296,7 @@ Document document(const ProgramStudy& study, Detail detail) {
   if (!study.program->loops.empty()) doc.push_back(loop_table(*study.program));
   doc.push_back(memory_table(e));
   if (detail == Detail::ops) doc.push_back(program_op_table(study));
-  Fields basis = rests_on(setup, figures_used(setup, e.products));
-  for (const std::string& note : all_notes(study)) basis.rows.emplace_back("note", note);
-  doc.push_back(std::move(basis));
+  doc.push_back(rests_on(setup, figures_used(setup, e.products), all_notes(study)));
   return doc;
 }
 

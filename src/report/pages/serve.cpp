@@ -141,8 +141,8 @@ std::string band_text(const Serving& r) {
   std::int64_t rows = 0;
   for (const auto& [phase, band] : r.bands) {
     if (!band) continue;
-    parts.push_back(fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(band->band.mean),
-                                format_share(band->band.p90)));
+    parts.push_back(
+        fmt::format("{} ±{} (9 of 10 within {})", phase, band_share(band->band.mean), band_share(band->band.p90)));
     rows += band->band.rows;
   }
   const std::string seeds =
@@ -257,9 +257,7 @@ Document document(const Serving& r) {
               r.label},
       Paragraph{assumptions_line(r)}, headline(r), latency_table(r), engine_fields(r)};
   if (r.study->seeds.size() > 1) doc.push_back(seed_table(r));
-  Fields basis = rests_on(*r.setup, figures_used(*r.setup));
-  for (const std::string& note : r.notes) basis.add("note", note);
-  doc.push_back(std::move(basis));
+  doc.push_back(rests_on(*r.setup, figures_used(*r.setup), r.notes));
   return doc;
 }
 

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "report/pages/phase.h"
 #include "report/pages/plan.h"
+#include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
@@ -33,16 +34,11 @@ std::string assumptions(const Training& training) {
   return fmt::format(
       "global batch {}, micro-batch {}, {} tokens; weights {}, activations {}, gradients {} bits, optimiser {} bits "
       "per parameter; recompute {}, ZeRO {}{}{}{}; options {}; {}",
-      e.scenario.global_batch, e.scenario.micro_batch, e.scenario.sequence, x.weights.name, name(x.activations),
-      plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
+      e.scenario.global_batch, e.scenario.micro_batch, count_text(e.scenario.sequence), x.weights.name,
+      name(x.activations), plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
       o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", o.fused_gradients ? "" : ", separate gradients",
       o.overlapped_sums ? "" : ", exposed sums", hardware::format_runtime_options(x.runtime),
       plan_text(*training.setup, e.split));
-}
-
-std::string fit_text(const TrainingEstimate& e) {
-  return fmt::format("needs {} of {}{}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity),
-                     e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.fullest_stage + 1, e.plan.pipeline) : "");
 }
 
 std::string activation_text(const TrainingEstimate& e) {
@@ -74,29 +70,8 @@ std::string error_band(const estimate::Setup& setup, const TrainingEstimate& e) 
   if (!band) {
     return fmt::format("not known: extrapolated beyond the {} published runs that it was compared with", error->rows);
   }
-  return fmt::format("{} on average, at most {} in nine of ten ({} published runs, none of them fitted)",
-                     format_share(band->mean), format_share(band->p90), error->rows);
-}
-
-Fields headline(const Training& training) {
-  const estimate::Setup& setup = *training.setup;
-  const TrainingEstimate& e = *training.estimate;
-  Fields f;
-  f.rows.emplace_back("step", fmt::format("{}: {} tokens/s, {} per device", format_seconds(e.time),
-                                          format_significant(e.tokens_per_second),
-                                          format_significant(e.tokens_per_second / d(e.plan.devices()))));
-  f.rows.emplace_back("utilisation",
-                      fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
-                                  format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
-  f.rows.emplace_back("bound by", bound_shares(e));
-  add_spent(setup.price, training.spent(), "a step", f);
-  f.rows.emplace_back("error band", error_band(setup, e));
-  if (const auto beyond = training_extrapolations(setup, e); !beyond.empty()) {
-    f.rows.emplace_back("extrapolated", join(beyond, "; "));
-  }
-  f.rows.emplace_back("memory", "fits: " + fit_text(e));
-  f.rows.emplace_back("activations", activation_text(e));
-  return f;
+  return fmt::format("±{} (9 of 10 within {}); {} published runs, none of them fitted", band_share(band->mean),
+                     band_share(band->p90), error->rows);
 }
 
 // Rows up to the total add up to it.
@@ -140,6 +115,37 @@ Table memory_table(const TrainingEstimate& e) {
        {"total", e.memory.total()}});
 }
 
+Paragraph sentence(const Training& training) {
+  const TrainingEstimate& e = *training.estimate;
+  const estimate::Setup& setup = *training.setup;
+  const double each = e.tokens_per_second / d(e.plan.devices());
+  const std::string all =
+      e.plan.devices() > 1 ? fmt::format(" a device ({} in all)", number_text(e.tokens_per_second)) : "";
+  std::optional<double> cost = training.spent().cost;
+  if (cost) *cost *= 1e6 / (e.tokens_per_second * e.time.value);
+  return opening(fmt::format("{} tokens/s{}, a step of {}, MFU {}", number_text(each), all, format_seconds(e.time),
+                             format_share(e.mfu)),
+                 e.memory.total(), e.capacity, cost_text(setup.price, cost, "per million tokens"), setup,
+                 {training_band(setup, e)}, !training_extrapolations(setup, e).empty());
+}
+
+Fields headline(const Training& training, bool full) {
+  const estimate::Setup& setup = *training.setup;
+  const TrainingEstimate& e = *training.estimate;
+  Fields f;
+  f.add("request", assumptions(training));
+  if (!full) f.add("time", parts_text(time_table(e), 2));
+  f.add("utilisation", fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
+                                   format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
+  f.add("bound by", bound_shares(e));
+  add_spent(setup.price, training.spent(), "a step", f);
+  add_sureness(setup, error_band(setup, e), training_extrapolations(setup, e), f);
+  if (!full) f.add("memory", parts_text(memory_table(e)));
+  f.add("activations", activation_text(e));
+  if (!full) add_notes(setup.notes, f);
+  return f;
+}
+
 // All exchanges of a step.
 Table communication_table(const TrainingEstimate& e) {
   std::vector<Exchange> exchanges;
@@ -168,25 +174,25 @@ Table op_table(const Phase& p) {
 Document document(const Training& training, Detail detail) {
   const estimate::Setup& setup = *training.setup;
   const TrainingEstimate& e = *training.estimate;
-  Document doc{Heading{fmt::format("Training {} on {}", setup.execution.model->name,
-                                   title_text(*setup.device, e.plan.devices())),
-                       training_label(setup)},
-               Paragraph{assumptions(training)}};
+  const bool full = detail != Detail::summary;
+  Heading heading{
+      fmt::format("Training {} on {}", setup.execution.model->name, title_text(*setup.device, e.plan.devices())),
+      training_label(setup)};
   if (!e.fits) {
-    doc.push_back(Fields{"", {{"does not fit", fit_text(e)}, {"activations", activation_text(e)}}});
-    doc.push_back(memory_table(e));
-    return doc;
+    const std::string stage =
+        e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.fullest_stage + 1, e.plan.pipeline) : "";
+    return refused(heading, of_capacity(e.memory.total(), e.capacity) + stage, assumptions(training),
+                   {"", {{"activations", activation_text(e)}}}, memory_table(e), full);
   }
-  doc.push_back(headline(training));
+  Document doc{heading, sentence(training), headline(training, full)};
+  if (!full) return doc;
   doc.push_back(time_table(e));
   doc.push_back(memory_table(e));
   if (e.plan.devices() > 1) doc.push_back(communication_table(e));
   if (detail == Detail::ops) {
     for (const Phase& p : e.phases) doc.push_back(op_table(p));
   }
-  Fields basis = rests_on(setup, figures_used(setup));
-  for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
-  doc.push_back(std::move(basis));
+  doc.push_back(rests_on(setup, figures_used(setup), setup.notes));
   return doc;
 }
 

@@ -22,10 +22,6 @@ using estimate::VideoEstimate;
 using estimate::VideoSetup;
 using graph::VideoPurpose;
 
-std::string fit_text(const VideoEstimate& e) {
-  return fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
-}
-
 // "denoising 92.0 %, VAE decoding 5.1 %, …".
 std::string phase_shares(const VideoEstimate& e) {
   std::string text;
@@ -62,28 +58,54 @@ std::string band_line(const VideoSetup& setup) {
   if (setup.profile == nullptr) return no_band_text(setup);
   const std::optional<Band> b = band(setup);
   if (b)
-    return fmt::format("+- {} (9 of 10 within {}){}", format_share(b->mean), format_share(b->p90),
+    return fmt::format("±{} (9 of 10 within {}){}", band_share(b->mean), band_share(b->p90),
                        rows_text(*setup.profile, b->rows, b->rows));
   return setup.profile->error_of("video") == nullptr
              ? "none: the profile was compared with no generations"
              : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
 }
 
-Fields headline(const Video& video) {
+Table memory_table(const VideoEstimate& e, bool stages) {
+  std::vector<std::pair<std::string, Bytes>> rows = {{"transformer", e.parts.transformer},
+                                                     {"text encoder", e.parts.text_encoder},
+                                                     {"autoencoder", e.parts.autoencoder}};
+  if (e.memory.kv_cache.value > 0) rows.emplace_back("keys and values kept for patches", e.memory.kv_cache);
+  const std::pair<const char*, Bytes> peaks[] = {{"encoding", e.parts.text_activation},
+                                                 {"a step", e.parts.step_activation},
+                                                 {"decoding", e.parts.decode_activation}};
+  const auto* most = std::max_element(std::begin(peaks), std::end(peaks),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  rows.emplace_back(fmt::format("activations (peak, in {})", most->first), e.memory.activation);
+  rows.emplace_back("runtime reserve", e.memory.reserve);
+  rows.emplace_back("total", e.memory.total());
+  return capacity_table(stages ? "Memory of a device of the fullest stage" : "Memory", e.capacity, std::move(rows));
+}
+
+Paragraph sentence(const Video& video) {
+  const VideoSetup& setup = *video.setup;
+  const VideoEstimate& e = *video.estimate;
+  return opening(
+      fmt::format("{} a generation, {} a step of denoising", format_seconds(e.generation), format_seconds(e.step)),
+      e.memory.total(), e.capacity, cost_text(setup.price, video.spent().cost, "a generation"), setup, {band(setup)},
+      !extrapolations(setup).empty());
+}
+
+Fields headline(const Video& video, bool full) {
   const VideoSetup& setup = *video.setup;
   const VideoEstimate& e = *video.estimate;
   Fields f;
   const std::optional<Band> b = band(setup);
   const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
+  add("request", request_text(setup));
   add("generation", fmt::format("{} ({})", with_band(e.generation, b), phase_shares(e)));
   add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));
   add("latent", latent_text(setup.execution.shape));
   add("matrix peak", utilisation_text(e));
   add_spent(setup.price, video.spent(), "a generation", f);
-  add("error band", band_line(setup));
-  if (const auto beyond = extrapolations(setup); !beyond.empty()) add("extrapolated", join(beyond, "; "));
-  if (setup.devices() > 1) add("network in a step", network_text(e.phases[1]));
-  add("memory", "fits: " + fit_text(e));
+  add_sureness(setup, band_line(setup), extrapolations(setup), f);
+  if (setup.devices() > 1) add("network", network_text({&e.phases[1], 1}));
+  if (!full) add("memory", parts_text(memory_table(e, false)));
+  if (!full) add_notes(setup.notes, f);
   return f;
 }
 
@@ -133,22 +155,6 @@ Table class_table(const VideoEstimate& e) {
   return t;
 }
 
-Table memory_table(const VideoEstimate& e, bool stages) {
-  std::vector<std::pair<std::string, Bytes>> rows = {{"transformer", e.parts.transformer},
-                                                     {"text encoder", e.parts.text_encoder},
-                                                     {"autoencoder", e.parts.autoencoder}};
-  if (e.memory.kv_cache.value > 0) rows.emplace_back("keys and values kept for patches", e.memory.kv_cache);
-  const std::pair<const char*, Bytes> peaks[] = {{"encoding", e.parts.text_activation},
-                                                 {"a step", e.parts.step_activation},
-                                                 {"decoding", e.parts.decode_activation}};
-  const auto* most = std::max_element(std::begin(peaks), std::end(peaks),
-                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  rows.emplace_back(fmt::format("activations (peak, in {})", most->first), e.memory.activation);
-  rows.emplace_back("runtime reserve", e.memory.reserve);
-  rows.emplace_back("total", e.memory.total());
-  return capacity_table(stages ? "Memory of a device of the fullest stage" : "Memory", e.capacity, std::move(rows));
-}
-
 Table stage_table(const Video& video) {
   Table t{"Pipeline stages (one device of each)", {{"stage"}, {"depth"}, {"devices"}, {"weights"}, {"kept"}}, {}};
   for (const VideoStageHeld& held : video.stages) {
@@ -162,28 +168,25 @@ Table stage_table(const Video& video) {
 Document document(const Video& video, Detail detail) {
   const VideoSetup& setup = *video.setup;
   const VideoEstimate& e = *video.estimate;
-  Document doc{Heading{setup.execution.model->name + " on " + title_text(*setup.device, setup.devices()), label(setup)},
-               Paragraph{request_text(setup)}};
+  const bool full = detail != Detail::summary;
   const bool stages = setup.stages.size() > 1;
+  const Heading heading{setup.execution.model->name + " on " + title_text(*setup.device, setup.devices()),
+                        label(setup)};
   if (!e.fits) {
-    doc.push_back(Fields{"", {{"does not fit", fit_text(e)}, {"latent", latent_text(setup.execution.shape)}}});
-    doc.push_back(memory_table(e, stages));
-    return doc;
+    return refused(heading, of_capacity(e.memory.total(), e.capacity), request_text(setup),
+                   {"", {{"latent", latent_text(setup.execution.shape)}}}, memory_table(e, stages), full);
   }
-  doc.push_back(headline(video));
+  Document doc{heading, sentence(video), headline(video, full)};
+  if (!full) return doc;
   doc.push_back(phase_table(e));
   doc.push_back(class_table(e));
   doc.push_back(memory_table(e, stages));
   if (stages) doc.push_back(stage_table(video));
-  if (setup.devices() > 1) {
-    doc.push_back(communication_table(video.cluster, stages, e.phases[1]));
-  }
+  if (setup.devices() > 1) doc.push_back(communication_table(video.cluster, stages, e.phases[1]));
   if (detail == Detail::ops) {
     for (const Phase& p : e.phases) doc.push_back(op_table(p));
   }
-  Fields basis = rests_on(setup, figures_used(setup));
-  for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
-  doc.push_back(std::move(basis));
+  doc.push_back(rests_on(setup, figures_used(setup), setup.notes));
   return doc;
 }
 

@@ -8,6 +8,10 @@ import {columnLabel, finished, measures, movingAxes, tableAt, valueOf} from '../
 const kLogAbove = 30; // ratio of largest to smallest from which colours go by the logarithm
 const kLabelledCells = 150;
 const kRowHeight = 30;
+const kNamedRows = 24; // all of them have room for their names
+const kNamedColumns = 40;
+const kLetter = 7; // about as wide
+const kSlanted = 70; // as high as names that do not fit beside each other
 
 const median = sorted => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
 const summaries = {
@@ -44,6 +48,7 @@ function optionOf(table, {x, y, column, how}, colours, width) {
   const back = scaled === Math.log10 ? value => 10 ** value : value => value;
   const [from, to] = [scaled(low), scaled(high)];
   const dark = value => to > from && (scaled(value) - from) / (to - from) > 0.55;
+  const slanted = Math.max(...x.values.map(value => value.length)) * kLetter > width / x.values.length;
   const many = cells.length > kLabelledCells || width / x.values.length < 54;
   const category = (axis, extra) => ({
     type: 'category',
@@ -54,7 +59,7 @@ function optionOf(table, {x, y, column, how}, colours, width) {
     ...extra,
   });
   return {
-    grid: {left: 20, right: 16, top: 12, bottom: 96},
+    grid: {left: 20, right: 16, top: 12, bottom: 96 + (slanted ? kSlanted / 2 : 0)},
     tooltip: {
       formatter: ({
         data: {
@@ -68,8 +73,18 @@ function optionOf(table, {x, y, column, how}, colours, width) {
           [label('sweep.points'), `${points} (${label(`sweep.${how}`)})`],
         ]),
     },
-    xAxis: category(x, {nameGap: 26}),
-    yAxis: category(y, {inverse: true, nameGap: 60, axisLabel: {width: 130, overflow: 'truncate'}}),
+    xAxis: category(x, {
+      nameGap: slanted ? kSlanted : 26,
+      axisLabel: {
+        interval: x.values.length > kNamedColumns ? 'auto' : 0,
+        ...(slanted ? {rotate: 40, width: 100, overflow: 'truncate'} : {}),
+      },
+    }),
+    yAxis: category(y, {
+      inverse: true,
+      nameGap: 60,
+      axisLabel: {width: 130, overflow: 'truncate', interval: y?.values.length > kNamedRows ? 'auto' : 0},
+    }),
     visualMap: {
       type: 'continuous',
       min: from,
@@ -154,7 +169,7 @@ export function heatmap({rows, redraw}) {
     );
   }
   return {
-    height: 150 + kRowHeight * Math.min(Math.max(...moving.slice(0, 3).map(axis => axis.values.length), 4), 24),
+    height: 150 + kRowHeight * Math.min(Math.max(...moving.slice(0, 3).map(axis => axis.values.length), 4), kNamedRows),
     controls,
     option: (colours, width) => optionOf(table, state, colours, width),
   };

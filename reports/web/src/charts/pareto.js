@@ -33,6 +33,11 @@ function optionOf(rows, asked, {x, y, colour}, moving, colours) {
   const groups = colour ? colour.values.slice(0, kColours) : [null];
   const inGroup = (point, group) => group === null || valueOf(point.row, colour.column) === group;
   const plain = point => ({value: point.at, index: point.index});
+  // What is on the front keeps the colour of its group.
+  const onFront = point => {
+    const group = groups.findIndex(one => inGroup(point, one));
+    return {...plain(point), itemStyle: {color: group < 0 ? colours.colour('axis') : colours.series(group)}};
+  };
   const frontName = label('sweep.front');
   const beatenName = label('sweep.beaten');
   const all = [...points.map(point => point.at), ...beaten];
@@ -75,12 +80,12 @@ function optionOf(rows, asked, {x, y, colour}, moving, colours) {
       {
         type: 'line',
         name: frontName,
-        data: front.map(plain),
+        data: front.map(onFront),
         symbol: 'circle',
         symbolSize: 9,
         z: 5,
         lineStyle: {color: colours.colour('text'), width: 2},
-        itemStyle: {color: colours.colour('surface'), borderColor: colours.colour('text'), borderWidth: 2},
+        itemStyle: {color: colours.colour('text'), borderColor: colours.colour('text'), borderWidth: 2},
       },
     ],
   };
