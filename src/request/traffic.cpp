@@ -11,6 +11,7 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "hardware/engine.h"
 
 namespace llmperf::request {
 namespace {
@@ -135,7 +136,13 @@ serving::EngineKind engine_of(std::string_view runtime) {
 serving::EngineChoices engine_choices(const Resolved& r) {
   const Request& q = r.asked;
   serving::EngineChoices e;
-  e.engine = q.engine.value_or(std::string(name(engine_of(r.profile ? r.profile->name : ""))));
+  e.engine = name(engine_of(r.profile ? r.profile->name : ""));
+  // The era of the steps is that of the rules, too.
+  const std::string runtime = q.runtime.value_or("");
+  const std::size_t at = std::min(runtime.find('@'), runtime.size());
+  const auto version = hardware::parse_version(runtime.substr(std::min(at + 1, runtime.size())));
+  if (version && !hardware::is_date(*version)) e.engine += runtime.substr(at);
+  if (q.engine) e.engine = *q.engine;
   e.max_batched_tokens = q.max_batched_tokens;
   e.max_sequences = q.max_seqs;
   e.block_size = q.block_size;
