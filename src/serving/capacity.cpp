@@ -174,6 +174,8 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
   double low = 0;
   double high = closed.ceiling;
   bool seen = false;  // that `high` is missed
+  // Of a few requests none may ever be missed, all at once as they may come.
+  constexpr double kNoMore = 4;
   // The highest rate lies near the ceiling more often than not.
   for (double rate = three_digits(high * 0.8);; rate = three_digits(seen ? (low + high) / 2 : high)) {
     if (options.stop != nullptr && options.stop->load()) break;
@@ -190,8 +192,9 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
       if (!options.worthwhile(rate)) return result;
       if (high < closed.ceiling / 500) break;
     }
-    if (seen && high - low <= options.tolerance * high) break;
+    if (seen ? high - low <= options.tolerance * high : rate >= kNoMore * closed.ceiling) break;
   }
+  if (!seen) result.binding = Binding::throughput;
   result.requests_per_second = low;
   if (low == 0) result.at = alone();
   return result;

@@ -80,7 +80,7 @@ class KvCache(ProgramTest):
         self.assertIn("KV cache of an engine", self.output("estimate", *self.WORDS))
 
     def test_a_share_of_weights_and_cache_or_of_what_is_free_under_other_engines(self):
-        words = ["-m", "llama-3.1-8b", "--hw", "h100-sxm", "--kv-utilisation", "0.9"]
+        words = ["-m", "llama-3.1-8b", "--hw", "h100-sxm", "--kv-utilisation", "0.9", "--max-seqs", "1024"]
         kv = {runtime: self.json("estimate", *words, "--runtime", runtime)["kv"] for runtime in ("vllm", "sglang", "trtllm")}
         self.assertGreater(kv["sglang"]["tokens"], kv["vllm"]["tokens"])
         self.assertGreater(kv["trtllm"]["tokens"], kv["vllm"]["tokens"])

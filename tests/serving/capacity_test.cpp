@@ -100,6 +100,16 @@ TEST_CASE("a closed form that is too low does not keep a rate down", "[capacity]
   CHECK(most.missed.back() > most.requests_per_second);
 }
 
+TEST_CASE("a search ends where too few requests come for any rate to be missed", "[capacity]") {
+  Load few = load();
+  few.requests = 2;
+  const Capacity most = max_rate(deployed(), few, parse_slo("ttft.p99=9s"));
+  CHECK(most.requests_per_second >= 4 * most.ceiling * 0.99);
+  CHECK(most.requests_per_second < 6 * most.ceiling);
+  CHECK(most.missed.empty());
+  CHECK(most.binding == Binding::throughput);
+}
+
 TEST_CASE("a load that extends has ten requests for each that is under way", "[capacity]") {
   // 1,000 seats; a request of 1,000 tokens takes 10 s, so that at 20 per second 200 are under way: 2,000 requests.
   Deployed d = deployed(1000);
