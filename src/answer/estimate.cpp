@@ -51,7 +51,11 @@ result::Generation Estimated::Text::result(bool curve) const {
   std::vector<estimate::ContextPoint> points;
   if (curve) points = estimate::context_curve(*of->estimator, estimate);
   result::Generation result = result::generation(*of->estimator, estimate, std::move(points));
-  if (of->memory) result.room = estimate::kv_capacity(*of->estimator, *of->memory);
+  if (of->memory) {
+    estimate::EngineMemory memory = *of->memory;
+    memory.sequence_tokens = of->scenario.depth + of->scenario.prompt + of->scenario.generate;
+    result.room = estimate::kv_capacity(*of->estimator, memory);
+  }
   return result;
 }
 

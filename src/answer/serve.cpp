@@ -10,6 +10,7 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "result/document.h"
+#include "serving/capacity.h"
 
 namespace llmperf::answer {
 namespace {
@@ -51,9 +52,13 @@ Served::Served(const request::Request& request, request::Sources& sources, const
   const estimate::Setup& setup = estimator.setup();
   const serving::EngineSettings settings = serving::choose_engine(traffic_.engine, setup);
   const auto sent = [&](std::uint64_t seed) { return requests_of(traffic_, seed, resolved_->model(), settings); };
-  const serving::Workload first = sent(traffic_.load.seed);
+  serving::Workload first = sent(traffic_.load.seed);
   deployed_ = std::make_unique<serving::Deployed>(serving::deploy(
       setup, traffic_.engine, traffic_.replicas, std::llround(first.mean_input() + first.mean_output())));
+  if (traffic_.load.extends) {
+    traffic_.load.requests = serving::judge(deployed_->deployment, traffic_.load, {}, false, options.stop).requests;
+    first = sent(traffic_.load.seed);
+  }
 
   // Runs of all seeds, and two with steps as long and as short as the band has them.
   const std::int64_t each = static_cast<std::int64_t>(first.requests.size());

@@ -75,6 +75,10 @@ serving::Load load_of(const ServingRow& row, std::uint64_t seed) {
   if (!row.input.empty()) load.input = serving::parse_lengths("input", row.input);
   if (!row.output.empty()) load.output = serving::parse_lengths("output", row.output);
   if (!row.prefix.empty()) load.prefix = serving::parse_prefix(row.prefix, load.input);
+  if (row.concurrency > 1 && !row.rate) {
+    load.input = serving::spread(load.input);
+    load.output = serving::spread(load.output);
+  }
   load.seed = seed;
   return load;
 }

@@ -6,8 +6,8 @@
 
 namespace llmperf::descriptor {
 
-CsvReader::CsvReader(std::string_view text, Problems& problems, int first_line)
-    : rest_(text), problems_(&problems), line_(first_line - 1) {
+CsvReader::CsvReader(std::string_view text, Problems& problems, int first_line, char separator)
+    : rest_(text), problems_(&problems), line_(first_line - 1), separator_(separator) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
 }
@@ -34,7 +34,7 @@ bool CsvReader::read_cells(std::string_view record) {
   cells_.clear();
   std::size_t at = 0;
   for (;;) {
-    while (at < record.size() && (record[at] == ' ' || record[at] == '\t')) ++at;
+    while (at < record.size() && record[at] != separator_ && (record[at] == ' ' || record[at] == '\t')) ++at;
     CsvCell cell{{}, static_cast<int>(at) + 1};
     if (at < record.size() && record[at] == '"') {
       bool closed = false;
@@ -51,20 +51,20 @@ bool CsvReader::read_cells(std::string_view record) {
         problems_->add(line_, cell.column, "a quoted field does not end on its line");
         return false;
       }
-      const std::size_t comma = std::min(record.find(',', at), record.size());
+      const std::size_t comma = std::min(record.find(separator_, at), record.size());
       if (!trim(record.substr(at, comma - at)).empty()) {
         problems_->add(line_, static_cast<int>(at) + 1, "text behind a quoted field", "a quote inside one is doubled");
         return false;
       }
       at = comma;
     } else {
-      const std::size_t comma = std::min(record.find(',', at), record.size());
+      const std::size_t comma = std::min(record.find(separator_, at), record.size());
       cell.text = trim(record.substr(at, comma - at));
       at = comma;
     }
     cells_.push_back(std::move(cell));
     if (at >= record.size()) return true;
-    ++at;  // the comma
+    ++at;  // the separator
   }
 }
 

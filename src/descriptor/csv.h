@@ -18,7 +18,7 @@ struct CsvCell {
 class CsvReader {
  public:
   // `text`, which begins at line `first_line` of its file, must outlive the reader.
-  CsvReader(std::string_view text, Problems& problems, int first_line = 1);
+  CsvReader(std::string_view text, Problems& problems, int first_line = 1, char separator = ',');
 
   // Reads the next record; false at the end of the text. A record that is not CSV is reported and skipped.
   bool next();
@@ -32,6 +32,7 @@ class CsvReader {
   std::string_view rest_;
   Problems* problems_;
   int line_;
+  char separator_;
   std::vector<CsvCell> cells_;
   std::vector<std::string> comments_;
 };

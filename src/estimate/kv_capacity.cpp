@@ -104,13 +104,4 @@ KvCapacity kv_capacity(const Estimator& estimator, const EngineMemory& memory) {
   return least;
 }
 
-EngineMemory engine_memory(const hardware::Device& device) {
-  constexpr Bytes kLarge{70 * kGiB};
-  const bool large = *device.dram().capacity >= kLarge && !device.name.starts_with("a100");
-  EngineMemory memory;
-  memory.batched_tokens = large ? 8192 : 2048;
-  memory.max_sequences = large ? 1024 : 256;
-  return memory;
-}
-
 }  // namespace llmperf::estimate

@@ -39,9 +39,6 @@ struct KvCapacity {
   std::int64_t blocks = 0;
   std::int64_t tokens() const { return blocks * block_size; }
 };
-// vLLM's defaults for a server on the device (arg_utils.py, get_batch_defaults): 8,192 tokens and 1,024 sequences from
-// 70 GiB on, but for the A100; else 2,048 and 256.
-EngineMemory engine_memory(const hardware::Device& device);
 
 // Where nothing fits there are no blocks. Every sequence that runs takes its state out of the same room.
 KvCapacity kv_capacity(const Estimator& estimator, const EngineMemory& memory);

@@ -2,7 +2,7 @@
 // hide behind the op before them, plus what the runtime takes beside kernels (step_overhead.h). All of these are sums
 // over ops, and an op's shape hangs on little of the step (graph::Scope), so that sums of ops are kept by that little:
 //
-//   rows        new tokens that products compute, with those that pad a captured graph
+//   rows        new tokens that products compute
 //   sampled     sequences whose logits are made
 //   sequences   both, of convolutions that keep the last tokens of each
 //   decodes     how many, the mean of their contexts, and how much longer the longest is
@@ -14,8 +14,8 @@
 // a kernel alone, and is kept at powers of two.
 //
 // Where the times of ops hang on one another otherwise (weights that tiles load early, exchanges beside the ops of
-// another micro-batch, unlike devices, llama.cpp's pipeline), whole steps are kept instead: without padding, without
-// the longest sequence, and exact on the same grid.
+// another micro-batch, unlike devices, llama.cpp's pipeline), whole steps are kept instead: without the longest
+// sequence, and exact on the same grid.
 #include "estimate/step_cost.h"
 
 #include <algorithm>
@@ -253,8 +253,8 @@ struct StepCost::Tables {
   }
 
   // Sums of ops that hang on the whole step.
-  const Sum& of_step(Kind kind, Scope scope, const Mode& mode, const StepShape& shape, std::int64_t padding,
-                     std::int64_t a, std::uint64_t b = 0) const {
+  const Sum& of_step(Kind kind, Scope scope, const Mode& mode, const StepShape& shape, std::int64_t a,
+                     std::uint64_t b = 0) const {
     const std::uint64_t key = key_of(kind, mode, a, b);
     if (const Sum* found = memo.find(key)) return *found;
     const std::scoped_lock lock(filling);
@@ -262,7 +262,6 @@ struct StepCost::Tables {
     groups.clear();
     if (shape.decodes > 0) groups.push_back(decodes_of(shape.decodes, d(shape.context_sum) / d(shape.decodes), 0));
     for (const Chunk& chunk : shape.chunks) groups.push_back({1, chunk.tokens, chunk.context});
-    if (padding > 0) groups.push_back({padding, 1, 1});
     build(groups, graph::Part::all);
     Sum sum;
     std::vector<double> shares(stages);
@@ -369,15 +368,13 @@ struct StepCost::Tables {
     const auto sequences = shape.decodes + static_cast<std::int64_t>(shape.chunks.size());
     for (const Chunk& chunk : shape.chunks) rows += chunk.tokens;
     const std::int64_t sampled = shape.decodes * setup.serving.verify + static_cast<std::int64_t>(shape.chunks.size());
-    const std::int64_t computed = std::max(rows, shape.padded_rows);
-    const Mode mode = mode_of(shape, computed, sequences);
+    const Mode mode = mode_of(shape, rows, sequences);
 
     Total total(stages);
-    total.add(of_step(kRows, Scope::rows, mode, shape, computed - rows, computed));
-    total.add(of_step(kSampled, Scope::sampled, mode, shape, 0, sampled));
+    total.add(of_step(kRows, Scope::rows, mode, shape, rows));
+    total.add(of_step(kSampled, Scope::sampled, mode, shape, sampled));
     if (convolves) {
-      total.add(of_step(kSequences, Scope::sequences, mode, shape, computed - rows, computed,
-                        static_cast<std::uint64_t>(sequences)));
+      total.add(of_step(kSequences, Scope::sequences, mode, shape, rows, static_cast<std::uint64_t>(sequences)));
     }
     bool decodes_before = false;
     bool prompts_before = false;
@@ -474,7 +471,6 @@ StepTime StepCost::operator()(const StepShape& shape) const {
   if (!tables_->draft || shape.decodes == 0) return time;
   StepShape drafts = shape;
   drafts.chunks = {};
-  drafts.padded_rows = 0;
   const StepTime drafting = tables_->draft->step(drafts);
   time.latency += drafting.latency;
   time.interval += drafting.interval;

@@ -27,8 +27,6 @@ struct StepShape {
   std::int64_t context_sum = 0;  // tokens that they have cached, together
   std::int64_t context_max = 0;  // … and the longest of them
   std::span<const Chunk> chunks = {};
-  std::int64_t padded_rows =
-      0;  // rows that products compute, where a captured graph has more than the step's; 0: its own
 };
 
 struct StepTime {

@@ -121,6 +121,8 @@ void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trac
   load.input = fixed(all.mean_input());
   load.output = fixed(all.mean_output());
   load.prefix.tokens = std::llround(serving::mean_known_tokens(all));
+  load.requests = static_cast<std::int64_t>(all.requests.size());
+  load.extends = false;
 }
 
 void screen(const CapacityResult& result, Sources& sources, const Request& request,
@@ -162,9 +164,6 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
   }
 }
 
-bool gaps(const CapacityResult& result) {
-  return std::ranges::count(result.slo, serving::Metric::itl, &serving::Bound::metric) > 0;
-}
 bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
 
 // What a deployment does with the load: of as many seeds as are asked for the run that exceeds the bounds most.
@@ -172,12 +171,10 @@ serving::Summary judged(const CapacityResult& result, Case& c, const serving::De
                         serving::Load load, const std::atomic<bool>* stop) {
   std::optional<serving::Summary> worst;
   for (std::int64_t i = 0; i < c.traffic.seeds; ++i, ++load.seed) {
-    const serving::Workload w = serving::make_workload(load);
-    serving::Summary s = serving::summarise(
-        serving::simulate(deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w, result.slo);
-    ++c.simulations;
+    const serving::Verdict v = serving::judge(deployment, load, result.slo, false, stop);
+    c.simulations += v.simulations;
     const auto rank = [&](const serving::Summary& of) { return std::pair(!of.stable, of.excess(result.slo)); };
-    if (!worst || rank(s) > rank(*worst)) worst = s;
+    if (!worst || rank(v.summary) > rank(*worst)) worst = v.summary;
   }
   return *worst;
 }
@@ -190,22 +187,23 @@ void search_replicas(const CapacityResult& result, Case& c, const std::function<
     c.missed.push_back(missed);
     return worthwhile();
   };
-  const serving::Capacity found = serving::max_rate(*c.deployed, c.traffic.load, result.slo,
-                                                    {.enough = std::nullopt, .worthwhile = goes_on, .stop = stop});
+  const serving::Capacity found =
+      serving::max_rate(*c.deployed, c.traffic.load, result.slo, {.worthwhile = goes_on, .stop = stop});
+  std::erase_if(c.missed, [&](double rate) { return rate <= found.requests_per_second; });
   c.simulations += found.simulations;
   k.max_requests_per_second = found.requests_per_second;
+  k.ceiling = std::max(k.ceiling, found.requests_per_second);
   k.binding = found.binding;
   k.cause = found.cause;
   k.at = found.at;
   k.meets = found.requests_per_second > 0 && worthwhile();
   if (!k.meets) return;
   k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / found.requests_per_second * (1 - 1e-9)));
-  // The answer is held against more requests than the search was, as percentiles want; where they do not meet the
-  // bounds a replica more shares the rate, of many as many as take off what the search is unsure of.
+  // The answer is held against all seeds; where they do not meet the bounds a replica more shares the rate, of many as
+  // many as take off what the search is unsure of.
   for (int more = 0; more < 4; ++more, k.replicas += divide_up(k.replicas, kFew)) {
     serving::Load load = c.traffic.load;
     load.rate = result.rate / d(k.replicas);
-    load.requests = c.traffic.load.requests;
     k.at = judged(result, c, c.deployed->deployment, load, stop);
     k.meets = k.at->stable && k.at->excess(result.slo) <= 0;
     if (k.meets || stopped(stop) || !goes_on(*load.rate)) break;
@@ -228,7 +226,6 @@ void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>
   k.decode_replicas = busy(true);
   serving::Load load = c.traffic.load;
   load.rate = result.rate;
-  load.requests = std::max<std::int64_t>(c.traffic.load.requests, 40 * (k.replicas + k.decode_replicas));
   for (int more = 0; more < 24 && !stopped(stop); ++more) {
     deployment.pool.replicas = k.replicas;
     deployment.decode->replicas = k.decode_replicas;
@@ -279,6 +276,7 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
   std::shared_ptr<const serving::Trace> trace;
   if (q.trace)
     trace = std::make_shared<const serving::Trace>(serving::load_trace(*q.trace, q.requests.value_or(kTraced)));
+  if (trace) result.notes = trace->notes;
   if (trace && trace->timed && (q.burstiness || q.seeds.value_or(1) > 1))
     throw Error::bad_input("`burstiness` and `seeds`: nothing of a trace with times is random", "leave them out");
 
@@ -310,12 +308,13 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
             one.weights = weights;
             one.engine = engine;
             one.trace.reset();
+            one.devices.reset();  // of all replicas
             if (apart) {
               one.prefill_replicas = one.decode_replicas = 2;  // found later; of one there is nothing to route
             } else {
               one.kv_link.reset();
               one.kv_transfer.reset();
-              if (q.dp.value_or(1) == 1 && !q.devices) one.router.reset();
+              if (q.dp.value_or(1) == 1) one.router.reset();
             }
             requests.push_back(std::move(one));
             cases.emplace_back().apart = apart;
@@ -367,9 +366,13 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       }
       if (stopped(stop)) return;  // a run that ended early says nothing
       k.simulated = !c.error;
+      if (k.meets) price(result, c, k);
+      if (k.meets && k.devices > q.devices.value_or(k.devices)) {
+        k.meets = false;
+        k.why = fmt::format("takes {} devices, and there are {}", k.devices, *q.devices);
+      }
       if (!k.meets) unprice(k);
       if (k.simulated && k.meets) {
-        price(result, c, k);
         const double value = k.objective(result.minimise).value_or(kUnknown);
         for (double b = best; value < b && !best.compare_exchange_weak(b, value);) {
         }

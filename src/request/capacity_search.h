@@ -71,6 +71,7 @@ struct CapacityResult {
   serving::Slo slo;
   serving::Load load;
   std::vector<Candidate> candidates;  // best first, those that meet before those that do not
+  std::vector<std::string> notes;     // of its trace
   std::int64_t simulations = 0;       // of the candidates that were simulated
   bool interrupted = false;           // those that were not done by then say so
   std::size_t done = 0;               // candidates

@@ -330,6 +330,10 @@ const Field kFields[] = {
      .about = "tokens to generate for a request, likewise",
      .workloads = "s", .otherwise = "128", .separator = ';',
      .aliases = "output-len output-length random-output-len osl max-tokens"},
+    {.name = "lengths", .member = &R::lengths, .group = kTraffic, .type = "HOW",
+     .about = "of a closed loop whose --input or --output is one number: spread (evenly within 3 % of it, so that "
+              "requests do not end and begin together) or exact",
+     .workloads = "s", .otherwise = "spread", .values = {words, nullptr, "spread exact"}},
     {.name = "prefix", .member = &R::prefix, .group = kTraffic, .type = "TOKENS",
      .about = "what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of "
               "eight different ones",
@@ -471,7 +475,9 @@ std::int64_t count_value(std::string_view name, std::string_view text, std::int6
 double number_value(std::string_view name, std::string_view text, double least, double most) {
   const std::optional<double> value = parse_double(text);
   if (!value || *value < least || *value > most) {
-    throw Error::bad_input(fmt::format("{}: {} is not a number between {} and {}", name, quote(text), least, most));
+    const bool endless = to_lower(text) == "inf" && name == "`rate`";
+    throw Error::bad_input(fmt::format("{}: {} is not a number between {} and {}", name, quote(text), least, most),
+                           endless ? "leave it out: `concurrency` 1000 with `requests` 1000 sends all at once" : "");
   }
   return *value;
 }

@@ -73,7 +73,7 @@ struct Request {
   Number rate;
   Text burstiness;  // a number, or "inf"
   Count concurrency, requests;
-  Text trace, input, output, prefix;
+  Text trace, input, output, lengths, prefix;
   Count turns, seed, seeds;
   Text slo, engine;  // "ttft.p99=1s,tpot.p95=50ms", "vllm@0.15.1"
   Count kv_blocks;

@@ -544,25 +544,6 @@ std::vector<graph::SequenceGroup> step_value(std::string_view text) {
   return step;
 }
 
-namespace {
-
-// By vLLM's rules, or those of the runtime that was asked for.
-std::optional<estimate::EngineMemory> engine_memory_of(const Resolved& r) {
-  const Request& q = r.asked;
-  if (!q.kv_utilisation) return std::nullopt;
-  estimate::EngineMemory memory = estimate::engine_memory(r.device);
-  memory.utilisation = *q.kv_utilisation;
-  memory.block_size = q.block_size.value_or(memory.block_size);
-  memory.batched_tokens = q.max_batched_tokens.value_or(memory.batched_tokens);
-  memory.max_sequences = q.max_seqs.value_or(memory.max_sequences);
-  using Room = estimate::EngineMemory::Room;
-  if (r.profile && r.profile->name == "sglang") memory.room = Room::weights_and_cache;
-  if (r.profile && r.profile->name == "trtllm") memory.room = Room::share_of_free;
-  return memory;
-}
-
-}  // namespace
-
 estimate::Scenario scenario_of(const Request& request, const model::Decoder& model) {
   estimate::Scenario s{.batch = request.batch.value_or(1),
                        .prompt = request.prompt.value_or(512),
@@ -672,8 +653,8 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
                                       format_bytes(cost::vision_weight_bytes(setup.execution)),
                                       text.choices.plan.tensor > 1 ? "; every device of `tp` holds all of it" : ""));
   }
+  if (r.asked.kv_utilisation) text.memory = serving::memory_of(serving::choose_engine(engine_choices(r), setup));
   text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
-  text.memory = engine_memory_of(r);
   if (r.asked.step) text.step = step_value(*r.asked.step);
   const std::int64_t verify = text.choices.serving.verify;
   for (graph::SequenceGroup& group : text.step) {

@@ -11,6 +11,7 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "hardware/engine.h"
 
 namespace llmperf::request {
 namespace {
@@ -57,6 +58,8 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
       refuse(get(q, field(name)).has_value(), fmt::format("`{}`: the trace says it", name));
     }
   }
+  refuse(q.lengths && (!q.concurrency || q.rate || q.trace),
+         "`lengths` is of a closed loop: `concurrency`, and no `rate` or `trace`");
   refuse(q.prefill_replicas && !q.decode_replicas, "`prefill-replicas`: nothing decodes what they compute",
          "give `decode-replicas` as well");
   refuse(q.decode_replicas && !q.prefill_replicas, "`decode-replicas`: nothing computes the prompts",
@@ -78,23 +81,6 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
   refuse(q.admission && kind != serving::EngineKind::trtllm,
          fmt::format("`admission` is of TensorRT-LLM, and the engine is {}", name(kind)));
   if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
-}
-
-serving::EngineChoices engine_choices(const Request& q, const Resolved& r) {
-  serving::EngineChoices e;
-  e.engine = q.engine.value_or(std::string(name(engine_of(r.profile ? r.profile->name : ""))));
-  e.max_batched_tokens = q.max_batched_tokens;
-  e.max_sequences = q.max_seqs;
-  e.block_size = q.block_size;
-  e.kv_blocks = q.kv_blocks;
-  e.kv_utilisation = q.kv_utilisation;
-  if (q.prefix_caching) e.prefix_caching = switch_value("prefix-caching", *q.prefix_caching);
-  if (q.chunked_prefill) e.chunked_prefill = switch_value("chunked-prefill", *q.chunked_prefill);
-  if (q.admission) {
-    constexpr std::array<std::string_view, 2> kNames = {"guaranteed-no-evict", "max-utilisation"};
-    e.admission = static_cast<serving::Admission>(named("admission", *q.admission, kNames));
-  }
-  return e;
 }
 
 serving::Replicas replicas_of(const Request& q) {
@@ -124,14 +110,14 @@ void check_capacity(const Request& q, bool disaggregated) {
     if (get(q, field(name)))
       broken.push_back({.where = {}, .message = fmt::format("`{}`: {}", name, why), .hint = std::move(hint)});
   };
+  refuse("lengths", "it is of a closed loop");
   for (const char* name : {"replicas", "prefill-replicas", "decode-replicas"})
     refuse(name, "how many there must be is what is searched for");
   refuse("concurrency", "the bounds are of requests that come at the rate, and nothing holds them back");
   if (!disaggregated) {
     constexpr const char* kApart = "try prompts and decode apart as well (pd), or leave it out";
     for (const char* name : {"kv-link", "kv-transfer"}) refuse(name, "no keys and values are sent", kApart);
-    if (q.dp.value_or(1) == 1 && !q.devices)
-      refuse("router", "each replica is simulated at its share of the rate", kApart);
+    if (q.dp.value_or(1) == 1) refuse("router", "each replica is simulated at its share of the rate", kApart);
   }
   if (q.trace) {
     for (const char* name : {"input", "output", "prefix", "turns"}) refuse(name, "the trace says it");
@@ -147,10 +133,61 @@ serving::EngineKind engine_of(std::string_view runtime) {
   return serving::EngineKind::vllm;
 }
 
+serving::EngineChoices engine_choices(const Resolved& r) {
+  const Request& q = r.asked;
+  serving::EngineChoices e;
+  e.engine = name(engine_of(r.profile ? r.profile->name : ""));
+  // The era of the steps is that of the rules, too.
+  const std::string runtime = q.runtime.value_or("");
+  const std::size_t at = std::min(runtime.find('@'), runtime.size());
+  const auto version = hardware::parse_version(runtime.substr(std::min(at + 1, runtime.size())));
+  if (version && !hardware::is_date(*version)) e.engine += runtime.substr(at);
+  if (q.engine) e.engine = *q.engine;
+  e.max_batched_tokens = q.max_batched_tokens;
+  e.max_sequences = q.max_seqs;
+  e.block_size = q.block_size;
+  e.kv_blocks = q.kv_blocks;
+  e.kv_utilisation = q.kv_utilisation;
+  if (q.prefix_caching) e.prefix_caching = switch_value("prefix-caching", *q.prefix_caching);
+  if (q.chunked_prefill) e.chunked_prefill = switch_value("chunked-prefill", *q.chunked_prefill);
+  if (q.admission) {
+    constexpr std::array<std::string_view, 2> kNames = {"guaranteed-no-evict", "max-utilisation"};
+    e.admission = static_cast<serving::Admission>(named("admission", *q.admission, kNames));
+  }
+  return e;
+}
+
+namespace {
+
+// Unless the model, or an engine that does not cut prompts, has no room for longer ones.
+void spread_lengths(const Resolved& r, Traffic& t) {
+  serving::Load& load = t.load;
+  const serving::EngineSettings engine =
+      serving::choose_engine(t.engine, std::get<Generation>(r.work).estimator->setup());
+  const double whole = (load.input.mean() + load.output.mean()) * d(load.turns);
+  double share = serving::kSpread;
+  if (r.model().max_position) share = std::min(share, d(*r.model().max_position) / whole - 1);
+  if (!engine.chunked_prefill) share = std::min(share, d(engine.max_batched_tokens) / load.input.mean() - 1);
+  std::vector<std::string> spread;
+  for (serving::Lengths* lengths : {&load.input, &load.output}) {
+    const serving::Lengths wide = serving::spread(*lengths, share);
+    if (wide.kind == lengths->kind) continue;
+    spread.push_back(serving::text_of(*lengths));
+    *lengths = wide;
+  }
+  if (spread.empty()) return;
+  t.notes.push_back(
+      fmt::format("lengths are spread evenly within {} of {}: of a closed loop requests that are all alike would end "
+                  "and begin together (`lengths` exact)",
+                  format_share(share), join(spread, " and ")));
+}
+
+}  // namespace
+
 Traffic read_traffic(const Resolved& r) {
   const Request& q = r.asked;
   Traffic t;
-  t.engine = engine_choices(q, r);
+  t.engine = engine_choices(r);
   check_traffic(q, t.engine);
   const std::string engine = t.engine.engine.substr(0, t.engine.engine.find('@'));
   if (r.profile && engine_of(r.profile->name) != serving::parse_engine_kind(engine)) {
@@ -161,6 +198,7 @@ Traffic read_traffic(const Resolved& r) {
   if (q.burstiness) t.load.burstiness = burstiness_value(*q.burstiness);
   t.load.concurrency = q.concurrency;
   t.load.requests = q.requests.value_or(kRequests);
+  t.load.extends = !q.requests && !q.trace && !q.concurrency;
   t.load.input = serving::parse_lengths("input", q.input.value_or(kInput));
   t.load.output = serving::parse_lengths("output", q.output.value_or(kOutput));
   if (q.prefix) t.load.prefix = serving::parse_prefix(*q.prefix, t.load.input);
@@ -168,8 +206,14 @@ Traffic read_traffic(const Resolved& r) {
   t.load.seed = static_cast<std::uint64_t>(q.seed.value_or(0));
   t.seeds = q.seeds.value_or(1);
   if (q.slo) t.slo = serving::parse_slo(*q.slo);
-  if (!q.trace) return t;
+  if (!q.trace) {
+    if (q.lengths) named("lengths", *q.lengths, std::array<std::string_view, 2>{"spread", "exact"});
+    const bool loop = std::min(t.load.concurrency.value_or(1), t.load.requests) > 1 && !q.rate;
+    if (loop && q.lengths != "exact") spread_lengths(r, t);
+    return t;
+  }
   t.trace = serving::load_trace(*q.trace, q.requests.value_or(0));
+  t.notes.insert(t.notes.end(), t.trace->notes.begin(), t.trace->notes.end());
   const bool random = q.rate && !t.trace->timed;
   std::vector<Diagnostic> broken;
   for (const char* name : {"burstiness", "seeds"}) {

@@ -18,6 +18,9 @@ namespace llmperf::request {
 // The engine of a runtime profile's name: vLLM's where it is none that has rules of its own.
 serving::EngineKind engine_of(std::string_view runtime);
 
+// What was asked of the engine: of one that serves, or of one whose KV cache an estimate is to size.
+serving::EngineChoices engine_choices(const Resolved& resolved);
+
 struct Traffic {
   serving::EngineChoices engine;
   serving::Replicas replicas;

@@ -110,6 +110,7 @@ Type fields_of(Fields<request::CapacityResult> f) {
       .of("output", "likewise of what is generated", [](const R& r) { return serving::text_of(r.load.output); })
       .of<&R::minimise>("minimise", "\"cost\", \"devices\" or \"energy\"")
       .of("feasible", "whether some candidate meets the bounds", [](const R& r) { return r.best() != nullptr; })
+      .of<&R::notes>("notes", "columns of the trace that are passed over, and lengths that are estimated, as text")
       .of<&R::simulations>("simulations", "of the candidates that were simulated")
       .json("interrupted", "true where the search was ended early", [](const R& r) { return r.interrupted; })
       .only_when([](const R& r) { return r.interrupted; })

@@ -62,8 +62,8 @@ Type fields_of(Fields<EngineSettings> f) {
       .of<&S::prefix_caching>("prefix_caching", "whether what is cached of a prompt's beginning is taken")
       .of<&S::chunked_prefill>("chunked_prefill", "whether prompts are cut")
       .of<&S::asynchronous>("asynchronous", "whether the next step is prepared while one runs")
-      .of<&S::graph_rows>("graph_rows", "of the largest captured graph, to whose sizes steps are padded; null: none is")
-      .when([](const S& s) { return s.pads_graphs; })
+      .of<&S::graph_rows>("graph_rows", "of the largest captured graph; null: none is")
+      .when([](const S& s) { return s.captures_graphs; })
       .of<&S::frontend>("frontend_s", "of each request, before it can be in a step: HTTP, tokenising")
       .of<&S::reserves_full_input>("reserves_full_input",
                                    "vLLM: whether blocks of all of a prompt must be free, not of its first part alone")

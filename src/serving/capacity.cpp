@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/integer.h"
+#include "base/number.h"
 
 namespace llmperf::serving {
 namespace {
@@ -39,10 +40,8 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   const auto context = static_cast<std::int64_t>(input + output / 2);
   const auto step = [&](const Pool& pool, std::int64_t tokens, std::int64_t sequences) {
     const estimate::Chunk chunk{tokens, 0};
-    estimate::StepShape shape{.decodes = sequences,
-                              .context_sum = sequences * context,
-                              .context_max = sequences > 0 ? context : 0,
-                              .padded_rows = pool.settings.padded(tokens + sequences * (1 + of.drafts))};
+    estimate::StepShape shape{
+        .decodes = sequences, .context_sum = sequences * context, .context_max = sequences > 0 ? context : 0};
     if (tokens > 0) shape.chunks = {&chunk, 1};
     return pool.cost(shape).interval.value;
   };
@@ -58,7 +57,7 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   }
   const bool mixes = !of.decode && (prompts.settings.kind != EngineKind::sglang || prompts.settings.mixes);
   // Of a step of so many decodes in which as many prompt tokens are as keep their number: seconds, and requests that
-  // are through with it.
+  // are through with it. Some steps have many such tokens and others none, where that takes less.
   const auto balanced = [&](std::int64_t sequences) {
     const double ended = d(sequences) * accepted / output;
     if (!mixes) {
@@ -68,8 +67,13 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
     }
     const std::int64_t room = std::max<std::int64_t>(1, budget - sequences);
     const double tokens = ended * computed;
-    const std::int64_t chunk = std::clamp<std::int64_t>(std::llround(tokens), 1, room);
-    return std::pair(step(prompts, chunk, sequences), ended * std::min(1.0, d(chunk) / tokens));
+    const double decode = step(prompts, 0, sequences);
+    double each = std::numeric_limits<double>::infinity();  // token of a prompt
+    for (const std::int64_t chunk :
+         {std::clamp<std::int64_t>(std::llround(tokens), 1, room), std::min(own, room), room})
+      each = std::min(each, (step(prompts, chunk, sequences) - decode) / d(chunk));
+    const double share = std::min(1.0, d(room) / tokens);
+    return std::pair(decode + each * tokens * share, ended * share);
   };
   const std::int64_t fits = decodes.blocks * decodes.settings.block_size / std::max<std::int64_t>(context, 1);
   std::int64_t batch = std::clamp<std::int64_t>(fits, 1, decodes.settings.max_sequences);
@@ -98,71 +102,101 @@ Binding ClosedForm::misses(const Slo& slo, double output) const {
   return Binding::none;
 }
 
+Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hasty, const std::atomic<bool>* stop) {
+  constexpr double kLives = 10;  // requests for each that is under way on the mean
+  constexpr double kMost = 20'000;
+  const auto value = [](const Served& r, const Bound& b) {
+    return b.metric == Metric::ttft ? r.ttft() : b.metric == Metric::e2e ? r.latency() : r.tpot();
+  };
+  const bool gaps = std::ranges::count(slo, Metric::itl, &Bound::metric) > 0;
+  for (Verdict v;;) {
+    const Workload w = make_workload(load);
+    v.requests = static_cast<std::int64_t>(w.requests.size());
+    RunOptions options{.seed = load.seed, .gaps = gaps, .stop = stop};
+    // A percentile is exceeded once more requests exceed it than lie above it of all.
+    std::vector<std::int64_t> beyond(slo.size(), 0);
+    if (hasty) {
+      options.goes_on = [&](const Served& r) {
+        for (std::size_t i = 0; i < slo.size(); ++i) {
+          const Bound& b = slo[i];
+          if (b.metric == Metric::itl || b.statistic == "mean" || value(r, b) <= b.limit) continue;
+          const double share = static_cast<double>(*parse_int(b.statistic.substr(1))) / 100;
+          if (++beyond[i] > v.requests - 1 - static_cast<std::int64_t>(share * d(v.requests - 1))) return false;
+        }
+        return true;
+      };
+    }
+    v.summary = summarise(simulate(deployment, w, options), w, slo);
+    ++v.simulations;
+    if (!load.extends || !load.rate || (stop != nullptr && stop->load())) return v;
+    if (hasty && v.summary.excess(slo) > 0) return v;
+    // Time in the queue does not count: where that grows there is no end of it.
+    const double wanted = kLives * *load.rate * (v.summary.e2e.mean - v.summary.ttft.mean);
+    constexpr double kNearly = 1.25;
+    if (std::min(wanted, kMost) <= kNearly * d(v.requests)) return v;
+    load.requests = static_cast<std::int64_t>(std::min(wanted, kMost));
+  }
+}
+
 Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, const CapacityOptions& options) {
   Capacity result;
   const ClosedForm closed = closed_form(deployed, load, slo);
   result.ceiling = closed.ceiling;
-  const bool gaps = std::ranges::count(slo, Metric::itl, &Bound::metric) > 0;
-  const auto at = [&](double rate) {
+  const auto at = [&](double rate, bool hasty) {
     Load one = load;
     one.rate = rate;
     one.concurrency.reset();
-    one.requests = options.requests;
-    const Workload w = make_workload(one);
-    ++result.simulations;
-    const Run run = simulate(deployed.deployment, w, {.seed = load.seed, .gaps = gaps, .stop = options.stop});
-    return summarise(run, w, slo);
+    const Verdict v = judge(deployed.deployment, one, slo, hasty, options.stop);
+    result.simulations += v.simulations;
+    return v;
   };
-  const auto meets = [&](const Summary& s) { return s.stable && s.excess(slo) <= 0; };
   const auto blame = [&](const Summary& s) {
     const Bound* b = worst(s, slo);
-    result.binding = !s.stable && (b == nullptr || s.excess(slo) <= 0) ? Binding::throughput
-                     : b == nullptr                                    ? Binding::throughput
-                                                                       : binding_of(b->metric);
+    result.binding = b == nullptr || (!s.stable && s.excess(slo) <= 0) ? Binding::throughput : binding_of(b->metric);
+    result.cause.reset();
     if (result.binding == Binding::ttft) {
       const auto most = std::ranges::max_element(s.ttft_causes);
       result.cause = static_cast<Cause>(most - s.ttft_causes.begin());
     }
   };
+  const auto alone = [&] { return at(closed.ceiling / 1000, false).summary; };
   // A request alone says what none can beat; its prompt's length is the mean one's, which a percentile's is not, so
   // that a rate of nearly nothing is simulated as well.
   if (const Binding misses = closed.misses(slo, load.output.mean()); misses != Binding::none) {
     result.binding = misses;
-    result.at = at(closed.ceiling / 1000);
+    result.at = alone();
     return result;
   }
+  const auto three_digits = [](double rate) {
+    const double unit = std::pow(10, std::floor(std::log10(rate)) - 2);
+    return std::floor(rate / unit * (1 + 1e-12)) * unit;
+  };
   double low = 0;
   double high = closed.ceiling;
-  const auto worth_more = [&](double rate, const Summary& missed) {
-    high = rate;
-    blame(missed);
-    result.missed.push_back(rate);
-    return options.worthwhile(rate);
-  };
-  if (options.enough && *options.enough < high) {
-    const Summary s = at(*options.enough);
-    if (meets(s)) {
-      result.requests_per_second = *options.enough;
-      result.at = s;
-      return result;
-    }
-    if (!worth_more(*options.enough, s)) return result;
-  }
+  bool seen = false;  // that `high` is missed
+  // Of a few requests none may ever be missed, all at once as they may come.
+  constexpr double kNoMore = 4;
   // The highest rate lies near the ceiling more often than not.
-  for (double rate = high * 0.8; high - low > options.tolerance * high; rate = (low + high) / 2) {
+  for (double rate = three_digits(high * 0.8);; rate = three_digits(seen ? (low + high) / 2 : high)) {
     if (options.stop != nullptr && options.stop->load()) break;
-    const Summary s = at(rate);
-    if (meets(s)) {
+    const Verdict v = at(rate, true);
+    if (v.meets(slo)) {
       low = rate;
-      result.at = s;
+      result.at = v.summary;
+      if (!seen) high = std::max(high, rate * 1.25);
     } else {
-      if (!worth_more(rate, s)) return result;
+      high = rate;
+      seen = true;
+      blame(v.summary);
+      result.missed.push_back(rate);
+      if (!options.worthwhile(rate)) return result;
       if (high < closed.ceiling / 500) break;
     }
+    if (seen ? high - low <= options.tolerance * high : rate >= kNoMore * closed.ceiling) break;
   }
+  if (!seen) result.binding = Binding::throughput;
   result.requests_per_second = low;
-  if (low == 0) result.at = at(closed.ceiling / 1000);
-  if (result.binding == Binding::none) result.binding = Binding::throughput;
+  if (low == 0) result.at = alone();
   return result;
 }
 

@@ -5,12 +5,12 @@
 // take; where that is already longer than a bound allows, no rate meets it. And where B sequences are decoded in every
 // step, B / output of them end with it, so that as many prompts have to be computed beside them:
 //
-//   rate = (B / output) / c(B decodes, B input / output tokens of prompts)
+//   rate = (B / output) / (c(B decodes) + B input / output tokens of prompts at the least that one adds to a step)
 //
-// c being what such a step takes (of an engine that mixes the two; else the sum of both kinds of steps). B is the
-// largest that there are seats and KV blocks for and that exceeds no bound on TPOT. No rate beyond that one is
-// sustained. Below it the rate is bisected by simulation, with the same requests and the same random numbers at every
-// rate: only the times between arrivals are scaled.
+// B is the largest that there are seats and KV blocks for and that exceeds no bound on TPOT. From there on the rate is
+// bisected by simulation, with the same requests and the same random numbers at every rate: only the times between
+// arrivals are scaled. A rate that is found was judged as judge() does, and so was one less than a tolerance above it,
+// which is missed: whoever asks what the deployment does at either is told the same.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,19 @@ inline constexpr std::array<std::string_view, 8> kBindings = {"none", "memory", 
                                                               "tpot", "itl",    "e2e",    "throughput"};
 constexpr std::string_view name(Binding binding) { return kBindings[static_cast<std::size_t>(binding)]; }
 
+// What a deployment does with a load, and of how many requests. The fewest that are asked for are too few where they
+// are not sent for as long as many of them take one after the other: the queue is then seen to fill and to empty, and
+// little of what lies between. Where the load extends, there are as many as are wanted.
+struct Verdict {
+  Summary summary;
+  std::int64_t requests = 0;
+  std::int64_t simulations = 0;
+  bool meets(const Slo& slo) const { return summary.stable && summary.excess(slo) <= 0; }
+};
+// `hasty`: what is certain to miss a bound is not looked at for longer; the summary is of what had ended by then.
+Verdict judge(const Deployment& deployment, Load load, const Slo& slo = {}, bool hasty = false,
+              const std::atomic<bool>* stop = nullptr);
+
 struct Capacity {
   double requests_per_second = 0;   // of the deployment, at most; 0: the bounds are missed at any rate
   double ceiling = 0;               // by the closed form, of all replicas
@@ -41,19 +54,16 @@ struct Capacity {
 };
 
 struct CapacityOptions {
-  std::int64_t requests = 300;  // that a rate is judged by
-  double tolerance = 0.03;      // relative, of the rate
-  // Rates beyond this one are of no interest: a deployment that takes it is not asked for more.
-  std::optional<double> enough = {};
+  double tolerance = 0.03;  // relative, of the rate
   // Whether it still is of interest what a deployment takes that does not take this rate. Where it is not, the search
   // ends, and what it found but `missed` means nothing.
   std::function<bool(double)> worthwhile = [](double) { return true; };
   const std::atomic<bool>* stop = nullptr;
 };
-// `load`: its rate is not read.
+// `load`: its rate is not read. Rates have three digits, as they are shown.
 Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, const CapacityOptions& options = {});
 
-// Time of a request by itself, and the rate that no queue survives.
+// Time of a request by itself, and a rate that hardly any queue survives.
 struct ClosedForm {
   Seconds ttft{}, tpot{};
   double ceiling = 0;                                   // requests per second of all replicas

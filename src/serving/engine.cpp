@@ -42,12 +42,6 @@ void sglang_defaults(const hardware::Device& device, std::int64_t devices, Engin
 
 }  // namespace
 
-std::int64_t EngineSettings::padded(std::int64_t rows) const {
-  if (!pads_graphs || rows > graph_rows || rows <= 2) return rows;
-  const std::int64_t step = rows <= 4 ? 4 : rows <= 256 ? 8 : 16;
-  return std::min(graph_rows, divide_up(rows, step) * step);
-}
-
 EngineKind parse_engine_kind(std::string_view text) {
   for (std::size_t i = 0; i < kEngines.size(); ++i) {
     if (text == kEngines[i]) return static_cast<EngineKind>(i);
@@ -78,14 +72,14 @@ EngineSettings engine_defaults(std::string_view name_and_version, const hardware
       s.block_size = 32;
       s.kv_utilisation = 0.9;
       s.chunked_prefill = false;
-      s.pads_graphs = false;
+      s.captures_graphs = false;
       break;
     case EngineKind::llama_cpp:
       s.max_batched_tokens = 2048;
       s.max_sequences = 4;
       s.block_size = 1;
       s.kv_utilisation = 1;
-      s.pads_graphs = false;
+      s.captures_graphs = false;
       s.asynchronous = false;
       break;
   }

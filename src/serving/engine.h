@@ -40,8 +40,8 @@ struct EngineSettings {
   double watermark = 0;                     // vLLM: share of the blocks that stays free where something runs
   bool asynchronous = true;  // the next step is prepared while one runs; else `host_step` comes before each
   Seconds host_step{};       // to prepare a step
-  // Rows of captured graphs: a smaller batch is padded to the next of them.
-  bool pads_graphs = true;
+  // That a batch is padded to a captured graph's rows is in what a step was measured to take, of any number of rows.
+  bool captures_graphs = true;
   bool counts_graphs = true;  // their memory is taken off before the KV cache is sized
   std::int64_t graph_rows = 512;
   Seconds frontend{};  // of a request, before its first step: HTTP, tokenising
@@ -51,9 +51,6 @@ struct EngineSettings {
   double conservativeness = 1;              // of the share of max_tokens that is reserved
   Admission admission = Admission::guaranteed_no_evict;
   bool unified_kv = true;  // llama.cpp: slots share one cache, else each has its part
-
-  // Rows that products compute in a step of so many.
-  std::int64_t padded(std::int64_t rows) const;
 };
 
 // Throws Error(bad_input) with the nearest names.

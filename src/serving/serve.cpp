@@ -42,23 +42,25 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   return s;
 }
 
+estimate::EngineMemory memory_of(const EngineSettings& s, std::int64_t sequence_tokens) {
+  using Room = estimate::EngineMemory::Room;
+  return {.room = s.kind == EngineKind::sglang   ? Room::weights_and_cache
+                  : s.kind == EngineKind::trtllm ? Room::share_of_free
+                                                 : Room::share_of_all,
+          .utilisation = s.kv_utilisation,
+          .batched_tokens = s.max_batched_tokens,
+          .max_sequences = s.max_sequences,
+          .block_size = s.block_size,
+          .graph_rows = s.captures_graphs && s.counts_graphs ? s.graph_rows : 0,
+          .sequence_tokens = sequence_tokens};
+}
+
 Deployed deploy(const estimate::Setup& setup, const EngineChoices& engine, const Replicas& replicas,
                 std::int64_t sequence_tokens) {
   Deployed d_;
   d_.settings = choose_engine(engine, setup);
   const EngineSettings& s = d_.settings;
-  const estimate::Estimator estimator(setup);
-  using Room = estimate::EngineMemory::Room;
-  const Room room = s.kind == EngineKind::sglang   ? Room::weights_and_cache
-                    : s.kind == EngineKind::trtllm ? Room::share_of_free
-                                                   : Room::share_of_all;
-  d_.kv = estimate::kv_capacity(estimator, {.room = room,
-                                            .utilisation = s.kv_utilisation,
-                                            .batched_tokens = s.max_batched_tokens,
-                                            .max_sequences = s.max_sequences,
-                                            .block_size = s.block_size,
-                                            .graph_rows = s.pads_graphs && s.counts_graphs ? s.graph_rows : 0,
-                                            .sequence_tokens = sequence_tokens});
+  d_.kv = estimate::kv_capacity(estimate::Estimator(setup), memory_of(s, sequence_tokens));
   const std::int64_t blocks = s.kv_blocks.value_or(d_.kv.blocks);
   if (blocks <= 0) {
     throw Error::infeasible(

@@ -28,6 +28,9 @@ struct EngineChoices {
 // Throws Error(bad_input).
 EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup& setup);
 
+// What the engine is told of memory, which an estimate's KV cache is sized by as well.
+estimate::EngineMemory memory_of(const EngineSettings& settings, std::int64_t sequence_tokens = 0);
+
 struct Replicas {
   std::int64_t count = 1;                       // each on the devices of a plan
   std::optional<std::int64_t> prefill, decode;  // disaggregated: of each kind

@@ -117,14 +117,10 @@ class Replica {
           ranks == 1 ? step.context_sum + count * more : shape.decodes * ((step.context_sum + count * more) / count);
       shape.context_max = step.context_max + more;
     }
-    std::int64_t rows = shape.decodes * (1 + deployment_->drafts);
-    for (const estimate::Chunk& c : chunks_) rows += c.tokens;
-    return time(shape, rows);
+    return time(shape);
   }
-  estimate::StepTime time(estimate::StepShape shape, std::int64_t rows) const {
+  estimate::StepTime time(const estimate::StepShape& shape) const {
     const EngineSettings& s = pool_->settings;
-    // SGLang captures steps of decode alone.
-    shape.padded_rows = s.kind == EngineKind::sglang && !shape.chunks.empty() ? rows : s.padded(rows);
     estimate::StepTime t = pool_->cost(shape);
     t.latency = t.latency * deployment_->pace;
     t.interval = t.interval * deployment_->pace;
@@ -136,7 +132,7 @@ class Replica {
   }
   double alone(const Piece& p) const {
     const estimate::Chunk chunk{p.tokens, p.context};
-    return time({.chunks = {&chunk, 1}}, p.tokens).latency.value;
+    return time({.chunks = {&chunk, 1}}).latency.value;
   }
 
   std::int64_t waiting() const {
@@ -411,7 +407,7 @@ class Simulation {
     std::vector<Sequence*> ended;
     std::int64_t events = 0;
     while (true) {
-      if ((++events & 255) == 0 && options_->stop != nullptr && options_->stop->load()) {
+      if (enough_ || ((++events & 255) == 0 && options_->stop != nullptr && options_->stop->load())) {
         run_.interrupted = true;
         break;
       }
@@ -538,6 +534,7 @@ class Simulation {
     served.ended = true;
     ++done_;
     run_.end = std::max(run_.end, served.last);
+    if (options_->goes_on && !options_->goes_on(served)) enough_ = true;
     if (sent_ < workload_->requests.size()) send(s.last.value);
   }
 
@@ -579,6 +576,7 @@ class Simulation {
   std::priority_queue<Arrival> arrivals_;
   std::size_t sent_ = 0;
   std::size_t done_ = 0;
+  bool enough_ = false;
   std::array<std::size_t, 2> turns_ = {};  // of prompts and of decode
 };
 

@@ -115,6 +115,7 @@ struct RunOptions {
   bool gaps = true;                                 // times between tokens are kept, which ITL is made of
   const std::atomic<bool>* stop = nullptr;          // ends early when it is set
   std::function<void(std::int64_t)> progress = {};  // is told now and then how many requests have ended
+  std::function<bool(const Served&)> goes_on = {};  // asked of each that ended: false ends the run early
 };
 
 // Throws Error(infeasible) for a request that the cache, or without chunks a step, has no room for at all.

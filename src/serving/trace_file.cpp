@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -21,41 +23,56 @@
 namespace llmperf::serving {
 namespace {
 
-enum Column : std::uint8_t { kTime, kMilliseconds, kInput, kOutput, kSession, kHashes, kColumns };
+// kNothing: it says nothing that a load hangs on, or what other columns say as well.
+enum Column : std::uint8_t { kTime, kInput, kOutput, kSession, kHashes, kTokens, kNothing, kColumns };
 struct ColumnName {
   std::string_view name;  // in small letters
   Column column;
+  double unit = 1;  // of times, in seconds
 };
 constexpr std::array kNames = {
     ColumnName{"arrival_s", kTime},
     ColumnName{"timestamp", kTime},
     ColumnName{"arrival_time", kTime},
     ColumnName{"arrived_at", kTime},
-    ColumnName{"timestamp_ms", kMilliseconds},
-    ColumnName{"arrival_ms", kMilliseconds},
+    ColumnName{"arrival_timestamp", kTime},
+    ColumnName{"timestamp_ms", kTime, 1e-3},
+    ColumnName{"arrival_ms", kTime, 1e-3},
+    ColumnName{"arrival_time_ns", kTime, 1e-9},
     ColumnName{"input_tokens", kInput},
     ColumnName{"contexttokens", kInput},
     ColumnName{"input_length", kInput},
     ColumnName{"request tokens", kInput},
     ColumnName{"num_prefill_tokens", kInput},
     ColumnName{"prompt_tokens", kInput},
+    ColumnName{"prompt_size", kInput},
+    ColumnName{"input_toks", kInput},
     ColumnName{"output_tokens", kOutput},
     ColumnName{"generatedtokens", kOutput},
     ColumnName{"output_length", kOutput},
     ColumnName{"response tokens", kOutput},
     ColumnName{"num_decode_tokens", kOutput},
     ColumnName{"completion_tokens", kOutput},
+    ColumnName{"token_size", kOutput},
+    ColumnName{"output_toks", kOutput},
     ColumnName{"session", kSession},
     ColumnName{"session_id", kSession},
     ColumnName{"session id", kSession},
     ColumnName{"chat_id", kSession},
     ColumnName{"hash_ids", kHashes},
+    ColumnName{"input_tok_ids", kTokens},
+    ColumnName{"output_tok_ids", kNothing},
+    ColumnName{"request_id", kNothing},
+    ColumnName{"id", kNothing},
+    ColumnName{"total tokens", kNothing},
 };
-std::optional<Column> column_of(std::string_view name) {
+const ColumnName* column_of(std::string_view name) {
   const std::string small = to_lower(name);
   const auto found = std::ranges::find(kNames, std::string_view(small), &ColumnName::name);
-  return found == kNames.end() ? std::nullopt : std::optional(found->column);
+  return found == kNames.end() ? nullptr : &*found;
 }
+
+constexpr std::int64_t kTokensOfBlock = 16;  // of Qwen-Bailian's blocks, and of those that token ids are put into
 
 // Days from 1970-01-01 (H. Hinnant, chrono-compatible low-level date algorithms).
 std::int64_t days(std::int64_t y, std::int64_t m, std::int64_t day) {
@@ -105,6 +122,7 @@ std::optional<double> date_seconds(std::string_view text) {
 struct Field {
   std::string text;
   int column = 0;
+  double unit = 1;
 };
 struct Row {
   int line = 0;
@@ -123,11 +141,24 @@ class Reader {
     const std::string_view content = trim(text_);
     if (content.starts_with('{')) {
       read_lines();
+    } else if (content.starts_with('[')) {
+      read_array();
     } else {
       read_csv();
     }
     if (problems_.empty() && trace_.workload.requests.empty()) problems_.add(1, 1, "a trace without a request");
     problems_.throw_if_any();
+    if (!passed_over_.empty()) {
+      trace_.notes.push_back(
+          fmt::format("passed over of the trace, though it may change the load: {}",
+                      join(std::vector<std::string>(passed_over_.begin(), passed_over_.end()), ", ")));
+    }
+    if (conversations_ > 0) {
+      trace_.notes.push_back(fmt::format(
+          "lengths of {} conversations are estimated from their text, of whose ASCII four characters are taken for a "
+          "token and of others each for 0.7; {} are left out as vLLM's benchmark leaves them out",
+          format_count(d(conversations_)), format_count(d(left_out_))));
+    }
     return std::move(trace_);
   }
 
@@ -135,14 +166,22 @@ class Reader {
   bool done() const { return problems_.full() || static_cast<std::int64_t>(trace_.workload.requests.size()) >= most_; }
 
   void read_csv() {
-    descriptor::CsvReader csv(text_, problems_);
+    const std::string_view header = text_.substr(0, text_.find('\n'));
+    const bool tabs = header.find('\t') != std::string_view::npos && header.find(',') == std::string_view::npos;
+    descriptor::CsvReader csv(text_, problems_, 1, tabs ? '\t' : ',');
     if (!csv.next()) return;
     std::array<std::optional<std::size_t>, kColumns> columns = {};
     std::vector<std::string> names;
+    double unit = 1;
     for (std::size_t i = 0; i < csv.cells().size(); ++i) {
       names.push_back(csv.cells()[i].text);
-      const std::optional<Column> c = column_of(csv.cells()[i].text);
-      if (c && !columns[*c]) columns[*c] = i;
+      const ColumnName* c = column_of(csv.cells()[i].text);
+      if (c == nullptr || c->column == kHashes || c->column == kTokens) {  // of which a cell has no list
+        pass_over(names.back());
+      } else if (!columns[c->column]) {
+        columns[c->column] = i;
+        if (c->column == kTime) unit = c->unit;
+      }
     }
     for (const auto& [column, name] : {std::pair{kInput, "input_tokens"}, std::pair{kOutput, "output_tokens"}}) {
       if (columns[column]) continue;
@@ -155,27 +194,85 @@ class Reader {
       for (std::size_t c = 0; c < kHashes; ++c) {
         if (!columns[c] || *columns[c] >= csv.cells().size()) continue;
         const descriptor::CsvCell& cell = csv.cells()[*columns[c]];
-        if (!cell.text.empty()) row.fields[c] = Field{cell.text, cell.column};
+        if (!cell.text.empty()) row.fields[c] = Field{cell.text, cell.column, unit};
       }
       add(row, 1);
     }
   }
 
+  void read_json(std::string_view one, int line) {
+    try {
+      read_object(descriptor::parse_json(one, problems_.file(), {.max_bytes = kMaxTraceBytes}).root, line);
+    } catch (const Error& error) {
+      for (const Diagnostic& found : error.diagnostics()) {
+        problems_.add(line + std::max(found.where.line, 1) - 1, found.where.column, found.message, found.hint);
+      }
+    }
+  }
   void read_lines() {
     std::string_view rest = text_;
     for (int line = 1; !rest.empty() && !done(); ++line) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
       const std::string_view one = trim(rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (one.empty()) continue;
-      try {
-        read_object(descriptor::parse_json(one, problems_.file(), {.max_bytes = kMaxTraceBytes}).root, line);
-      } catch (const Error& error) {
-        for (const Diagnostic& found : error.diagnostics()) {
-          problems_.add(line, found.where.column, found.message, found.hint);
-        }
+      if (!one.empty()) read_json(one, line);
+    }
+  }
+  // Item by item, as files of conversations are larger than a tree of them should be.
+  void read_array() {
+    int line = 1;
+    int begun = 1;
+    int depth = 0;
+    bool quoted = false;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < text_.size() && !done(); ++i) {
+      const char c = text_[i];
+      if (c == '\n') ++line;
+      if (quoted) {
+        if (c == '\\') ++i;
+        quoted = c != '"';
+      } else if (c == '"') {
+        quoted = true;
+      } else if ((c == '{' || c == '[') && ++depth == 2) {
+        begin = i;
+        begun = line;
+      } else if ((c == '}' || c == ']') && --depth == 1) {
+        read_json(text_.substr(begin, i + 1 - begin), begun);
       }
     }
+    if (depth != 0 && !done() && problems_.empty()) problems_.add(begun, 1, "the list does not end");
+  }
+
+  void pass_over(const std::string& name) {
+    constexpr std::size_t kNamed = 16;
+    if (passed_over_.size() < kNamed) passed_over_.insert(name.substr(0, 64));
+  }
+
+  // ShareGPT's conversations: the first two turns are a prompt and an answer. Those that vLLM's benchmark prunes
+  // (vllm/benchmarks/datasets.py, is_valid_sequence) are pruned.
+  void read_conversation(const descriptor::Node& turns, int line) {
+    std::array<std::int64_t, 2> lengths = {};
+    for (std::size_t i = 0; i < lengths.size() && i < turns.items.size(); ++i) {
+      for (const descriptor::Node::Entry& entry : turns.items[i].entries) {
+        if (entry.key != "value" && entry.key != "content") continue;
+        double tokens = 0;
+        for (const char c : entry.value.scalar) {
+          const auto byte = static_cast<unsigned char>(c);
+          tokens += byte < 0x80 ? 0.25 : byte >= 0xC0 ? 0.7 : 0;
+        }
+        lengths[i] = static_cast<std::int64_t>(std::ceil(tokens));
+      }
+    }
+    const auto [prompt, answer] = lengths;
+    if (prompt < 4 || answer < 4 || prompt > 1024 || prompt + answer > 2048) {
+      ++left_out_;
+      return;
+    }
+    ++conversations_;
+    Row row{.line = line};
+    row.fields[kInput] = Field{std::to_string(prompt)};
+    row.fields[kOutput] = Field{std::to_string(answer)};
+    add(row, 1);
   }
 
   void read_object(const descriptor::Node& object, int line) {
@@ -183,30 +280,37 @@ class Reader {
     bool chat = false;
     bool hashed = false;
     for (const descriptor::Node::Entry& entry : object.entries) {
-      const std::optional<Column> c = column_of(entry.key);
+      if (entry.key == "conversations" || entry.key == "messages") return read_conversation(entry.value, line);
+      const ColumnName* c = column_of(entry.key);
       chat = chat || entry.key == "chat_id";
-      if (!c) continue;
-      if (*c == kHashes) {
-        hashed = true;
+      if (c == nullptr) {
+        pass_over(entry.key);
+      } else if (c->column == kHashes || c->column == kTokens) {
+        hashed = hashed || c->column == kHashes;
+        std::uint64_t block = 0;
+        std::size_t of_block = 0;
         for (const descriptor::Node& item : entry.value.items) {
           const std::optional<std::int64_t> id = parse_int(item.scalar);
           if (!id || *id < 0) {
-            problems_.add(line, item.column, fmt::format("{} is no hash_id", quote(item.scalar)));
+            problems_.add(line, item.column,
+                          fmt::format("{} is no {}", quote(item.scalar), c->name.substr(0, c->name.size() - 1)));
             return;
           }
-          row.hashes.push_back(static_cast<std::uint64_t>(*id));
+          if (c->column == kHashes) {
+            row.hashes.push_back(static_cast<std::uint64_t>(*id));
+            continue;
+          }
+          block = mixed(block ^ static_cast<std::uint64_t>(*id + 1));
+          if (++of_block % kTokensOfBlock == 0) row.hashes.push_back(std::exchange(block, 0) >> 8);
         }
       } else if (entry.value.kind == descriptor::Node::Kind::scalar) {
-        row.fields[*c] = Field{entry.value.scalar, entry.value.column};
+        row.fields[c->column] = Field{entry.value.scalar, entry.value.column, c->unit};
       }
     }
     // Mooncake's are milliseconds; nothing else tells them from seconds.
     const bool mooncake = hashed && !chat;
-    if (mooncake && row.fields[kTime]) {
-      row.fields[kMilliseconds] = row.fields[kTime];
-      row.fields[kTime].reset();
-    }
-    hash_tokens_ = mooncake ? 512 : 16;
+    if (mooncake && row.fields[kTime]) row.fields[kTime]->unit = 1e-3;
+    hash_tokens_ = mooncake ? 512 : kTokensOfBlock;
     add(row, 1);
   }
 
@@ -235,8 +339,7 @@ class Reader {
     Request r;
     r.input = *input;
     r.output = *output;
-    const bool milliseconds = row.fields[kMilliseconds].has_value();
-    const std::optional<Field>& time = row.fields[milliseconds ? kMilliseconds : kTime];
+    const std::optional<Field>& time = row.fields[kTime];
     if (w.requests.empty()) trace_.timed = time.has_value();
     if (time.has_value() != trace_.timed) {
       problems_.add(row.line, column, trace_.timed ? "no time" : "a time, where the first request has none");
@@ -244,7 +347,7 @@ class Reader {
     }
     if (time) {
       std::optional<double> at = parse_double(time->text);
-      if (at && milliseconds) at = *at / 1e3;
+      if (at) at = *at * time->unit;
       if (!at) at = date_seconds(time->text);
       if (!at || !(std::abs(*at) < 1e12)) {
         problems_.add(row.line, time->column, fmt::format("{} is no time", quote(time->text)),
@@ -288,6 +391,8 @@ class Reader {
   std::int64_t hash_tokens_ = 512;
   std::unordered_map<std::string, std::pair<std::int64_t, std::uint64_t>> said_;  // tokens, and an id, by session
   std::uint64_t sessions_ = 0;
+  std::set<std::string> passed_over_;  // columns
+  std::int64_t conversations_ = 0, left_out_ = 0;
 };
 
 }  // namespace

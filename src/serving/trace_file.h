@@ -1,25 +1,29 @@
-// Traces of requests: CSV with a header, or JSON objects line by line.
+// Traces of requests: CSV with a header (or TSV), JSON objects line by line, or a JSON list of them.
 //
 // Times are arrival_s, or a timestamp: a date ("2023-11-16 18:17:03.97"), seconds, or of Mooncake's traces (JSON with
 // hash_ids and input_length) milliseconds. Lengths go by the names that public traces have for them: input_tokens,
 // ContextTokens, input_length, Request tokens, num_prefill_tokens … Without times a trace is one of lengths.
 // hash_ids say which blocks of the prompt others have as well, of 512 tokens (Mooncake, FAST '25) or of 16
-// (Qwen-Bailian, with chat_id). Turns of one session begin with what was said before where they are long enough for it.
+// (Qwen-Bailian, with chat_id); input_tok_ids (LLMServingSim) say it of every token. ShareGPT's conversations are
+// texts, whose tokens are estimated. Columns that are not known are named in the notes. Turns of one session begin with
+// what was said before where they are long enough for it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "serving/workload.h"
 
 namespace llmperf::serving {
 
-inline constexpr std::size_t kMaxTraceBytes = std::size_t{1} << 28;
+inline constexpr std::size_t kMaxTraceBytes = std::size_t{3} << 28;  // ShareGPT has 673 MB
 
 struct Trace {
   Workload workload;
-  bool timed = false;  // else all are sent at 0
+  bool timed = false;                   // else all are sent at 0
+  std::vector<std::string> notes = {};  // columns that are passed over, lengths that are estimated
 };
 // `most`: of the requests, from the first on; 0: all. Throws Error(bad_input) with the positions of what is wrong:
 // times that decrease, lengths below 1, columns that are missing.

@@ -87,6 +87,12 @@ std::string text_of(const Lengths& lengths) {
   return "";
 }
 
+Lengths spread(const Lengths& lengths, double share) {
+  const double width = std::floor(share * lengths.low);
+  if (lengths.kind != Lengths::Kind::fixed || width < 1) return lengths;
+  return {Lengths::Kind::uniform, lengths.low - width, lengths.low + width};
+}
+
 Prefix parse_prefix(std::string_view text, const Lengths& input) {
   const std::size_t colon = text.find(':');
   const std::string_view amount = text.substr(0, colon);

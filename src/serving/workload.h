@@ -61,6 +61,10 @@ inline constexpr std::int64_t kMaxLength = 10'000'000;
 // Throws Error(bad_input); `field` is the one that messages name.
 Lengths parse_lengths(std::string_view field, std::string_view text);
 std::string text_of(const Lengths& lengths);
+// Clients send no two requests alike. Of a closed loop that matters: where all lengths are one number its requests end
+// together and begin together, which no published run does. One number becomes all within a share of it.
+inline constexpr double kSpread = 0.03;
+Lengths spread(const Lengths& lengths, double share = kSpread);
 
 // Tokens at the beginning of prompts that others have as well: "0.5" (a share of the mean prompt) or "512" tokens,
 // "512:8" of eight different ones that requests choose among evenly.
@@ -77,6 +81,7 @@ struct Load {
   double burstiness = 1;       // shape of the gamma distribution of intervals: 1 Poisson, infinity constant
   std::optional<std::int64_t> concurrency;
   std::int64_t requests = 1000;
+  bool extends = false;  // … at least: as many as judge() wants
   Lengths input, output;
   Prefix prefix;
   std::int64_t turns = 1;  // of a session, each of which begins with all that was said before

@@ -104,13 +104,6 @@ TEST_CASE("SGLang sizes weights and cache together, TensorRT-LLM takes a share o
         Approx(0.9 * (23.52 * kGiB - trtllm.weights.value - trtllm.activation.value - trtllm.other.value)));
 }
 
-TEST_CASE("a server's defaults are those of its device's memory") {
-  CHECK(engine_memory(test::device("h100-sxm")).batched_tokens == 8192);
-  CHECK(engine_memory(test::device("h100-sxm")).max_sequences == 1024);
-  CHECK(engine_memory(test::device("a100-sxm-80gb")).batched_tokens == 2048);
-  CHECK(engine_memory(test::device("rtx4090")).max_sequences == 256);
-}
-
 TEST_CASE("of a pipeline the stage that has room for fewest blocks counts, of windows the tokens of one sequence") {
   EngineMemory memory = kSmall;
   const auto staged = [&](std::int64_t pipeline) {

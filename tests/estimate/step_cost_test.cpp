@@ -189,32 +189,6 @@ TEST_CASE("few tokens beside decodes cost their work, not the prompts' dispatch,
   CHECK(seconds(StepCost(eager.setup), shape) - before > 1.7e-3);
 }
 
-TEST_CASE("rows that pad a graph are computed by products and by nothing else") {
-  const Case c = case_of("llama-3.1-8b", "h100-sxm", "vllm");
-  const StepCost cost(c.setup);
-  StepShape shape = decodes(130, 512);
-  const double own = seconds(cost, shape);
-  shape.padded_rows = 256;
-  const double padded = seconds(cost, shape);
-  CHECK(padded > own);
-  CHECK(padded < seconds(cost, decodes(256, 512)));
-  shape.padded_rows = 130;
-  CHECK(seconds(cost, shape) == own);
-  // Decodes of 130 with the products of 256: what 256 take less the attention, head and sampling of 126 of them.
-  Estimator estimator(c.setup);
-  Phase few;
-  Phase many;
-  estimator.step({130, 1, 512}, 1, few);
-  estimator.step({256, 1, 512}, 1, many);
-  double expected = few.time.value;
-  for (std::size_t i = 0; i + 1 < few.ops.size(); ++i) {
-    if (few.ops[i].op.scope == graph::Scope::rows) {
-      expected += many.ops[i].step_time().value - few.ops[i].step_time().value;
-    }
-  }
-  CHECK(padded == Approx(expected).epsilon(1e-9));
-}
-
 TEST_CASE("of a pipeline a step's results come after the whole chain and the next begins behind the busiest stage") {
   for (const char* runtime : {"none", "vllm"}) {
     const Case c = case_of("llama-3.1-70b", "h100-sxm", runtime, {.tensor = 2, .pipeline = 4});

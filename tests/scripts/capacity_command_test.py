@@ -53,6 +53,25 @@ class Capacity(ProgramTest):
         self.assertTrue(all(bound["met"] for bound in served["slo"]))
         self.assertAlmostEqual(served["ttft_s"]["p99"], best["at"]["ttft_p99_s"], delta=0.02 * best["at"]["ttft_p99_s"])
 
+    def test_the_rate_that_is_listed_is_one_that_serve_meets(self):
+        words = ["-m", "llama-3.1-8b", "--input", "lognormal:1155:0.8", "--output", "lognormal:211:0.7", "--prefix", "512", "--hw", "h100-sxm"]
+        listed = self.json("capacity", *words, "--tp", "1", "--rate", "4", "--slo", "ttft.p99=1s,tpot.p99=50ms")["candidates"][0]
+        for factor, meets in ((1, True), (1.15, False)):
+            served = self.json("serve", *words, "--rate", f"{factor * listed['max_requests_per_second']:.6g}")
+            self.assertEqual(served["stable"] and served["ttft_s"]["p99"] <= 1 and served["tpot_s"]["p99"] <= 0.05, meets)
+
+    def test_devices_are_those_of_all_replicas(self):
+        words = ["capacity", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--tp", "1,2", "--slo", "ttft.p99=1s", "--input", "1000",
+                 "--output", "200"]
+        needed = min(c["devices"] for c in self.json(*words, "--rate", "100")["candidates"])
+        self.assertGreater(needed, 2)
+        enough = self.json(*words, "--rate", "100", "--devices", str(needed))["candidates"]
+        self.assertTrue(enough[0]["meets"])
+        self.assertTrue(all(c["devices"] <= needed for c in enough if c["meets"]))
+        few = self.json(*words, "--rate", "100", "--devices", str(needed - 1), status=INFEASIBLE)["candidates"]
+        self.assertFalse(any(c["meets"] for c in few))
+        self.assertTrue(all(f"there are {needed - 1}" in c["why"] for c in few))
+
     def test_fewest_devices_and_least_power(self):
         fewest = self.candidates(*CARDS, "--minimise", "devices")
         devices = [c["devices"] for c in fewest if c["meets"]]

@@ -82,11 +82,57 @@ class Metrics(Serve):
             self.assertTrue(all(share >= -1e-9 for share in shares.values()), shares)
 
     def test_one_request_alone_is_the_estimate(self):
-        one = self.json(*LLAMA, "--concurrency", "1", "--requests", "1", "--input", "1024", "--output", "65")
-        estimate = self.json("estimate", *LLAMA[1:], "--prompt", "1024", "--gen", "65")
-        alone = one["ttft_s"]["mean"] - one["inputs"]["engine"]["frontend_s"]
-        self.assertAlmostEqual(alone / estimate["ttft_s"], 1, delta=0.001)
-        self.assertAlmostEqual(one["tpot_s"]["mean"] / estimate["tpot_s"], 1, delta=0.001)
+        for prompt in ("37", "100", "300", "513", "1024"):
+            with self.subTest(prompt=prompt):
+                one = self.json(*LLAMA, "--concurrency", "1", "--requests", "1", "--input", prompt, "--output", "65")
+                estimate = self.json("estimate", *LLAMA[1:], "--prompt", prompt, "--gen", "65")
+                alone = one["ttft_s"]["mean"] - one["inputs"]["engine"]["frontend_s"]
+                self.assertAlmostEqual(alone / estimate["ttft_s"], 1, delta=1e-6)
+                self.assertAlmostEqual(one["tpot_s"]["mean"] / estimate["tpot_s"], 1, delta=1e-3)
+
+    def test_the_cache_is_that_of_the_estimate(self):
+        for words in (["--kv-utilisation", "0.92"], ["--kv-utilisation", "0.8", "--max-seqs", "64", "--max-batched-tokens", "2048"],
+                      ["--kv-utilisation", "0.85", "--runtime", "sglang"]):
+            with self.subTest(words=words):
+                served = self.json(*LLAMA, "--rate", "1", "--requests", "1", *words)
+                estimated = self.json("estimate", *LLAMA[1:], "--prompt", "1024", "--gen", "128", *words)
+                self.assertEqual(served["kv"]["tokens"], estimated["kv"]["tokens"])
+
+    def test_lengths_of_a_closed_loop_are_spread_unless_exact_ones_are_wanted(self):
+        words = [*LLAMA, "--concurrency", "8", "--requests", "80", "--input", "1000", "--output", "200"]
+        rows = self.rows(*words)
+        for name, least, most in (("input_tokens", 970, 1030), ("output_tokens", 194, 206)):
+            lengths = [row[name] for row in rows]
+            self.assertGreaterEqual(min(lengths), least)
+            self.assertLessEqual(max(lengths), most)
+            self.assertGreater(len(set(lengths)), 5)
+        document = self.json(*words)
+        self.assertEqual((document["inputs"]["traffic"]["input"], document["inputs"]["traffic"]["output"]), ("970-1030", "194-206"))
+        self.assertIn("spread evenly within 3.0 % of 1000 and 200", " ".join(document["notes"]))
+        exact = self.rows(*words, "--lengths", "exact")
+        self.assertEqual({(row["input_tokens"], row["output_tokens"]) for row in exact}, {(1000, 200)})
+        # All that march in step wait for the prompts of all; spread they wait for a few.
+        middle = lambda of: sorted(row["ttft_s"] for row in of)[40]
+        self.assertLess(middle(rows), 0.6 * middle(exact))
+        ranges = self.rows(*LLAMA, "--concurrency", "8", "--requests", "80", "--input", "500-600", "--output", "200")
+        self.assertGreaterEqual(min(row["input_tokens"] for row in ranges), 500)
+        # Alone, or at a rate, nothing marches; what fills the context window has no room to be longer.
+        self.assertEqual({row["input_tokens"] for row in self.rows(*LLAMA, "--concurrency", "1", "--requests", "9", "--input", "1000")}, {1000})
+        self.assertEqual({row["input_tokens"] for row in self.rows(*LLAMA, "--rate", "9", "--requests", "9", "--input", "1000")}, {1000})
+        self.rows("serve", "-m", "llama-3-8b", "--hw", "h100-sxm", "--concurrency", "2", "--requests", "4", "--input", "8000", "--output", "192")
+        self.assert_bad_input([*LLAMA, "--rate", "4", "--lengths", "exact"], "--lengths", "closed loop")
+        self.assert_bad_input([*words, "--lengths", "alike"], "--lengths", "spread")
+
+    def test_a_column_of_a_trace_that_is_passed_over_is_named(self):
+        trace = self.write("images.csv", "TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\n0,2,500,6\n1,1,600,8\n")
+        self.assertIn("NumImages", self.output(*LLAMA, "--trace", trace))
+        self.assertIn("NumImages", " ".join(self.json(*LLAMA, "--trace", trace)["notes"]))
+        words = ["capacity", *LLAMA[1:], "--rate", "1", "--slo", "ttft=9s", "--trace", trace]
+        self.assertIn("NumImages", self.output(*words))
+        self.assertIn("NumImages", " ".join(self.json(*words)["notes"]))
+
+    def test_an_infinite_rate_is_told_what_sends_all_at_once(self):
+        self.assert_bad_input([*LLAMA, "--rate", "inf"], "--rate", "--concurrency 1000", "--requests 1000")
 
     def test_a_seed_says_all_that_is_random(self):
         one, same, other = (self.json(*SMALL, "--seed", seed) for seed in ("3", "3", "4"))

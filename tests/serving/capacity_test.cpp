@@ -14,7 +14,6 @@ Deployed deployed(std::int64_t seats = 4, std::int64_t replicas = 1) {
   Deployed d;
   d.settings.max_batched_tokens = 1000;
   d.settings.max_sequences = seats;
-  d.settings.pads_graphs = false;
   d.deployment.pool = {.settings = d.settings,
                        .cost =
                            [](const estimate::StepShape& shape) {
@@ -76,14 +75,70 @@ TEST_CASE("at the highest rate bounds hold, and beyond it they do not", "[capaci
     CHECK(most.requests_per_second <= most.ceiling);
     CHECK(most.binding != Binding::none);
     CHECK(most.at.excess(slo) <= 0);
-    Load beyond = load();
-    beyond.requests = CapacityOptions{}.requests;
-    beyond.rate =
-        most.requests_per_second * (1 + 2 * CapacityOptions{}.tolerance * most.ceiling / most.requests_per_second);
-    const Workload w = make_workload(beyond);
-    const Summary s = summarise(simulate(d.deployment, w), w, slo);
-    CHECK((s.excess(slo) > 0 || !s.stable));
+    Load same = load();
+    same.rate = most.requests_per_second;
+    CHECK(judge(d.deployment, same, slo).meets(slo));
+    same.rate = most.requests_per_second * 1.15;
+    CHECK_FALSE(judge(d.deployment, same, slo).meets(slo));
   }
+}
+
+TEST_CASE("a closed form that is too low does not keep a rate down", "[capacity]") {
+  // 40 tokens of prompts cost 4 ms one by one, and 1 ms where 1,000 of them come at once: a step in 25 has them all.
+  Deployed d = deployed();
+  d.deployment.pool.cost = [](const estimate::StepShape& shape) {
+    const Seconds seconds{shape.chunks.empty() ? 10e-3 : 14e-3};
+    return estimate::StepTime{seconds, seconds};
+  };
+  const Slo slo = parse_slo("ttft.p99=1s");
+  const Capacity most = max_rate(d, load(), slo);
+  CHECK(closed_form(d, load()).ceiling == Approx(0.4 / (10e-3 + 40 * 4e-3 / 996)));
+  Load beyond = load();
+  beyond.rate = most.requests_per_second * 1.15;
+  CHECK_FALSE(judge(d.deployment, beyond, slo).meets(slo));
+  REQUIRE(!most.missed.empty());
+  CHECK(most.missed.back() > most.requests_per_second);
+}
+
+TEST_CASE("a search ends where too few requests come for any rate to be missed", "[capacity]") {
+  Load few = load();
+  few.requests = 2;
+  const Capacity most = max_rate(deployed(), few, parse_slo("ttft.p99=9s"));
+  CHECK(most.requests_per_second >= 4 * most.ceiling * 0.99);
+  CHECK(most.requests_per_second < 6 * most.ceiling);
+  CHECK(most.missed.empty());
+  CHECK(most.binding == Binding::throughput);
+}
+
+TEST_CASE("a load that extends has ten requests for each that is under way", "[capacity]") {
+  // 1,000 seats; a request of 1,000 tokens takes 10 s, so that at 20 per second 200 are under way: 2,000 requests.
+  Deployed d = deployed(1000);
+  d.deployment.pool.blocks = 100'000;
+  Load l = load();
+  l.output = parse_lengths("output", "1000");
+  l.rate = 20;
+  CHECK(judge(d.deployment, l).requests == 1000);
+  l.extends = true;
+  const Verdict v = judge(d.deployment, l);
+  CHECK(v.requests >= 2000);
+  CHECK(v.requests <= 4000);  // steps with prompts take twice as long
+  CHECK(v.summary.requests == v.requests);
+  l.rate = 0.5;
+  CHECK(judge(d.deployment, l).requests == 1000);
+}
+
+TEST_CASE("what is certain to miss a bound is not looked at to its end", "[capacity]") {
+  const Slo slo = parse_slo("ttft.p99=60ms");
+  Load l = load();
+  l.rate = 100;
+  const Verdict hasty = judge(deployed().deployment, l, slo, true);
+  CHECK(hasty.summary.requests < 100);
+  CHECK_FALSE(hasty.meets(slo));
+  CHECK_FALSE(judge(deployed().deployment, l, slo).meets(slo));
+  // Of what meets them all is looked at.
+  l.rate = 1;
+  CHECK(judge(deployed().deployment, l, slo, true).summary.ttft.p99 ==
+        judge(deployed().deployment, l, slo).summary.ttft.p99);
 }
 
 TEST_CASE("looser bounds and more seats never lower the highest rate", "[capacity]") {
@@ -93,12 +148,6 @@ TEST_CASE("looser bounds and more seats never lower the highest rate", "[capacit
   const double slack = 0.97;  // the search's tolerance
   CHECK(rate(4, "ttft.p99=80ms") >= slack * rate(4, "ttft.p99=50ms"));
   CHECK(rate(8, "ttft.p99=50ms") >= slack * rate(4, "ttft.p99=50ms"));
-}
-
-TEST_CASE("a rate that is enough is tried first, and no other where it holds", "[capacity]") {
-  const Capacity found = max_rate(deployed(), load(), parse_slo("ttft.p99=60ms"), {.enough = 2});
-  CHECK(found.requests_per_second == 2);
-  CHECK(found.simulations == 1);
 }
 
 TEST_CASE("a search ends with the first rate that is missed and leaves nothing of interest", "[capacity]") {

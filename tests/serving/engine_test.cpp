@@ -40,19 +40,6 @@ TEST_CASE("SGLang's chunk and its share of the memory depend on the device") {
   CHECK(defaults("sglang", "h100-sxm").block_size == 1);
 }
 
-TEST_CASE("a batch is padded to the next captured graph, and above the largest to none") {
-  EngineSettings s;
-  for (const auto& [rows, padded] :
-       {std::pair{1, 1}, {2, 2}, {3, 4}, {5, 8}, {9, 16}, {250, 256}, {257, 272}, {510, 512}, {512, 512}, {513, 513}}) {
-    CHECK(s.padded(rows) == padded);
-  }
-  s.graph_rows = 100;
-  CHECK(s.padded(99) == 100);
-  CHECK(s.padded(101) == 101);
-  s.pads_graphs = false;
-  CHECK(s.padded(5) == 5);
-}
-
 TEST_CASE("engines go by their names") {
   CHECK(parse_engine_kind("tensorrt-llm") == EngineKind::trtllm);
   CHECK(parse_engine_kind("llama.cpp") == EngineKind::llama_cpp);

@@ -50,7 +50,6 @@ Case random_case(std::uint64_t seed) {
   if (kind == EngineKind::vllm || kind == EngineKind::trtllm) s.block_size = draw.between(1, 20);
   s.max_sequences = draw.between(1, 20);
   s.prefix_caching = draw.chance(0.7);
-  s.pads_graphs = false;
   s.max_prefill_tokens = draw.between(100, 400);
   s.mixes = draw.chance(0.3);
   s.conservativeness = draw.chance(0.5) ? 1 : 0.2;
@@ -108,7 +107,6 @@ double median(Of of) {
 Deployment vllm() {
   Deployment d;
   d.pool = {.settings = test::engine(EngineKind::vllm, 512, 16), .cost = linear_cost, .blocks = 400};
-  d.pool.settings.pads_graphs = false;
   return d;
 }
 Load busy() {

@@ -32,7 +32,6 @@ estimate::StepTime ten_and_rows(const estimate::StepShape& shape) {
 Deployment deployment(EngineKind kind = EngineKind::vllm, std::int64_t budget = 64, std::int64_t blocks = 1000) {
   Deployment d;
   d.pool.settings = test::engine(kind, budget, kind == EngineKind::vllm || kind == EngineKind::trtllm ? 4 : 1);
-  d.pool.settings.pads_graphs = false;
   d.pool.settings.asynchronous = false;
   d.pool.cost = ten_and_rows;
   d.pool.blocks = blocks;

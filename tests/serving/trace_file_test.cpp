@@ -52,6 +52,71 @@ TEST_CASE("Azure's traces have dates") {
   CHECK(later.workload.requests[1].sent.value == Approx(86400.5));
 }
 
+TEST_CASE("Splitwise's traces have a size of the prompt and one of the tokens that follow") {
+  const Trace t = read_trace(
+      "request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,token_size\n"
+      "0,2,0,1,1,4000,30\n1,2,0,3.5,1,2000,7\n",
+      "t");
+  REQUIRE(t.workload.requests.size() == 2);
+  CHECK(t.workload.requests[1].sent.value == 2.5);
+  CHECK(t.workload.requests[0].input == 4000);
+  CHECK(t.workload.requests[1].output == 7);
+}
+
+TEST_CASE("LLMServingSim's traces have nanoseconds, as tables with tabs and as objects with the ids of tokens") {
+  const Trace tabs =
+      read_trace("input_toks\toutput_toks\tarrival_time_ns\n10\t70\t1000000000\n22\t104\t1500000000\n", "t");
+  REQUIRE(tabs.workload.requests.size() == 2);
+  CHECK(tabs.workload.requests[1].sent.value == Approx(0.5));
+  CHECK(tabs.workload.requests[1].input == 22);
+  CHECK(tabs.notes.empty());
+  // 40 tokens, of which the first 32 are alike, and 40 of which the first 31 are: whole blocks of 16 count.
+  const auto ids = [](int alike, int from) {
+    std::string list;
+    for (int i = 0; i < 40; ++i) list += (i > 0 ? "," : "") + std::to_string(i < alike ? i : from + i);
+    return list;
+  };
+  const auto line = [&](int alike, int from) {
+    return R"({"input_toks":40,"output_toks":2,"arrival_time_ns":0,"input_tok_ids":[)" + ids(alike, from) +
+           "],\"output_tok_ids\":[1,2]}\n";
+  };
+  const Trace t = read_trace(line(40, 0) + line(32, 100) + line(31, 200), "t");
+  CHECK(mean_known_tokens(t.workload) == Approx((32 + 16) / 3.0));
+  CHECK(t.notes.empty());
+}
+
+TEST_CASE("of ShareGPT's conversations the first two turns are a prompt and an answer, of estimated lengths") {
+  const std::string forty(40, 'a');
+  const std::string human = R"({"from": "human", "value": ")";
+  const std::string gpt = R"({"from": "gpt", "value": ")";
+  const Trace t =
+      read_trace(R"([{"id": "a_0", "conversations": [)" + human + forty + "\"}, " + gpt + forty + forty + "\"}, " +
+                     human + "more\"}]},\n" + R"({"id": "b_0", "conversations": [)" + human + "{[\\\"\"}, " + gpt +
+                     forty + "\"}]},\n" + R"({"id": "c_0", "conversations": [)" + human +
+                     "\u4f60\u597d\u4e16\u754c\u4f60\u597d\u4e16\u754c\"}, " + gpt + forty + "\"}]}]\n",
+                 "t");
+  REQUIRE(t.workload.requests.size() == 2);  // the second prompt has one token, and vLLM wants four
+  CHECK_FALSE(t.timed);
+  CHECK(t.workload.requests[0].input == 10);
+  CHECK(t.workload.requests[0].output == 20);
+  CHECK(t.workload.requests[1].input == 6);  // 8 x 0.7
+  REQUIRE(t.notes.size() == 1);
+  CHECK(t.notes[0].find("estimated") != std::string::npos);
+  CHECK(read_trace(R"([{"input_tokens": 5, "output_tokens": 6}])", "t").workload.requests[0].input == 5);
+  CHECK(problem("[{\"input_tokens\": 5, \"output_tokens\": 6}") == "t:1:1: the list does not end");
+  CHECK(problem("[\n{\"input_tokens\": 5,\n \"output_tokens\": ]}]").rfind("t:3:", 0) == 0);
+}
+
+TEST_CASE("what of a trace is not known is named") {
+  const Trace t = read_trace("TIMESTAMP,NumImages,ContextTokens,GeneratedTokens,Region\n0,2,5,6,eu\n", "t");
+  REQUIRE(t.notes.size() == 1);
+  CHECK(t.notes[0].find("NumImages, Region") != std::string::npos);
+  const Trace lines = read_trace(R"({"input_tokens": 5, "output_tokens": 6, "num_images": 2, "request_id": 7})", "t");
+  REQUIRE(lines.notes.size() == 1);
+  CHECK(lines.notes[0].find("num_images") != std::string::npos);
+  CHECK(lines.notes[0].find("request_id") == std::string::npos);
+}
+
 TEST_CASE("Mooncake's traces have milliseconds, and blocks of 512 tokens") {
   const Trace t = read_trace(
       R"({"timestamp": 27482, "input_length": 1100, "output_length": 52, "hash_ids": [46, 47, 48]}

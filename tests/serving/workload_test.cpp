@@ -57,6 +57,16 @@ TEST_CASE("intervals are gamma distributed: their variance is that of the bursti
   CHECK(std::abs(variance) < 1e-9);
 }
 
+TEST_CASE("one length is spread evenly within a share of it, and ranges are as they were") {
+  CHECK(text_of(spread(parse_lengths("input", "1000"))) == "970-1030");
+  CHECK(text_of(spread(parse_lengths("input", "128"))) == "125-131");  // 3.84 on either side would be more than 3 %
+  CHECK(text_of(spread(parse_lengths("input", "32"))) == "32");
+  CHECK(text_of(spread(parse_lengths("input", "1000"), 0.001)) == "999-1001");
+  CHECK(text_of(spread(parse_lengths("input", "1000"), -0.5)) == "1000");
+  CHECK(text_of(spread(parse_lengths("input", "800-1024"))) == "800-1024");
+  CHECK(text_of(spread(parse_lengths("input", "lognormal:1024:0.8"))) == "lognormal:1024:0.8");
+}
+
 TEST_CASE("the last request is sent at requests / rate") {
   for (const double burstiness : {0.5, 1.0}) {
     const Workload w = make_workload(load_of(8, burstiness));

@@ -207,6 +207,7 @@ Document document(const CapacityResult& r) {
                                   format_significant(*best->joules_per_output_token, 3)));
     }
   }
+  for (const std::string& note : r.notes) f.add("note", note);
   doc.emplace_back(std::move(f));
   if (best != nullptr) doc.emplace_back(meeting_table(r));
   if (std::ranges::any_of(r.candidates, [](const Candidate& k) { return !k.meets; })) doc.emplace_back(others_table(r));
