@@ -226,7 +226,11 @@ void PointStudy::check_sources(const std::vector<sweep::Axis>& axes) {
       }
     });
   }
-  for (const std::string& device : devices) attempt([&] { sources_.device(device); });
+  for (const std::string& device : devices) {
+    attempt([&] {
+      for (const std::string& name : request::listed_devices(device)) sources_.device(name);
+    });
+  }
   if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
   if (videos > 0 && videos < models.size()) {
     throw Error::bad_input("`model`: language models and models that generate video have different results",

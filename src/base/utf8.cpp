@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -52,6 +54,22 @@ std::optional<char32_t> decode_utf8(std::string_view text, std::size_t& offset) 
 bool is_unsafe(char32_t character) {
   return std::any_of(kUnsafe.begin(), kUnsafe.end(),
                      [character](Range range) { return range.first <= character && character <= range.last; });
+}
+
+std::string without_unsafe(std::string_view text, bool escaped) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const unsigned c = decode_utf8(text, at).value_or(0);
+    if (c < 0x7F || !is_unsafe(c)) {
+      out += text.substr(begin, at - begin);
+    } else if (!escaped || c < 0x10000) {
+      out += escaped ? fmt::format("\\u{:04x}", c) : "?";
+    } else {
+      out += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (c >> 10U), 0xDC00 + (c & 0x3FFU));
+    }
+  }
+  return out;
 }
 
 }  // namespace llmperf

@@ -67,7 +67,7 @@ std::string measurement_text(const import::Imported& imported) {
                             : imported.types.front().remark.empty()
                                 ? "no execution has a time"
                                 : fmt::format("{}: {}", imported.types.front().type, imported.types.front().remark);
-    throw Error::failed(fmt::format("no measurements to write ({})", why), "without -o the summary is printed");
+    throw Error::bad_input(fmt::format("no measurements to write ({})", why), "without -o the summary is printed");
   }
   return calibrate::format_measurements(imported.measurements);
 }

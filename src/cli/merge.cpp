@@ -189,7 +189,7 @@ int merge_action(const MergeFlags& flags, const Context& context) {
   const std::vector<std::string> columns =
       with_rows == parts.end() ? std::vector<std::string>{"point"} : (*with_rows)->columns();
   const sweep::RowChoice choice = sweep::row_choice(flags.selection, columns);
-  RowOutput output(flags.output, context, columns, choice, Resume::no);
+  RowOutput output(flags.output, context, columns, choice, Resume::never);
   output.rows_have_lines(parts.front()->format());
   report::SweepResult result;
   result.columns = columns;
@@ -210,10 +210,10 @@ int merge_action(const MergeFlags& flags, const Context& context) {
   });
   if (all && after_last > result.points && !flags.gaps) {
     output.write(batch);
-    throw Error::failed(fmt::format("{} of the {} points up to {} are in none of the files",
-                                    format_count(static_cast<double>(after_last - result.points)),
-                                    format_count(static_cast<double>(after_last)), after_last - 1),
-                        "a part is missing; --gaps when --where left them out");
+    throw Error::bad_input(fmt::format("{} of the {} points up to {} are in none of the files",
+                                       format_count(static_cast<double>(after_last - result.points)),
+                                       format_count(static_cast<double>(after_last)), after_last - 1),
+                           "a part is missing; --gaps when --where left them out");
   }
   output.finish(result, batch);
   return kExitDone;

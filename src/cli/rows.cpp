@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -45,22 +46,51 @@ bool is_failure(const std::string& line, const std::string& header) {
   return header.ends_with(",error\n") && !line.ends_with(",\n");
 }
 
-RowFile::Left rows_left_in(const std::string& path, const std::string& header) {
+// Of a line behind those that `check` is of; eight characters at once, since a sweep writes millions.
+std::uint64_t check_of(std::uint64_t check, std::string_view line) {
+  while (!line.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t size = std::min(sizeof word, line.size());
+    std::memcpy(&word, line.data(), size);
+    check = (check ^ word) * 0x100000001b3U;
+    check ^= check >> 32U;
+    line.remove_prefix(size);
+  }
+  return check;
+}
+constexpr std::uint64_t kFirstCheck = 0xcbf29ce484222325U;
+constexpr std::size_t kCheckSize = 17;  // a blank and 16 digits
+
+// The header is told by the columns.
+RowFile::Left rows_left_in(const std::string& path, const std::string& header, bool checked) {
   RowFile::Left left;
   left.file = path;
+  left.check = kFirstCheck;
   std::ifstream file(path, std::ios::binary);
   std::string line;
   bool first = true;
   while (std::getline(file, line)) {
     if (file.eof()) break;  // half a line: the run was killed in the middle of it
-    line += '\n';
-    left.bytes += static_cast<std::int64_t>(line.size());
+    const auto size = static_cast<std::int64_t>(line.size()) + 1;
     if (first && !header.empty()) {
       first = false;
-      if (line == header) continue;
+      left.bytes += size;
+      if (line + '\n' == header) continue;
       throw Error::bad_input(fmt::format("{} has other columns than this sweep", quote(path)),
                              "remove it to start anew");
     }
+    if (checked) {
+      const std::string found = line.substr(std::max(line.size(), kCheckSize) - kCheckSize);
+      line.resize(line.size() - found.size());
+      const std::uint64_t check = check_of(left.check, line);
+      if (found != fmt::format(" {:016x}", check)) {
+        left.damaged = left.rows + (header.empty() ? 1 : 2);
+        break;
+      }
+      left.check = check;
+    }
+    line += '\n';
+    left.bytes += size;
     ++left.rows;
     left.failed += is_failure(line, header) ? 1 : 0;
     left.last_line = line;
@@ -71,19 +101,26 @@ RowFile::Left rows_left_in(const std::string& path, const std::string& header) {
 
 }  // namespace
 
-RowFile::RowFile(const std::string& path, const std::string& header, Resume resume) {
+RowFile::RowFile(const std::string& path, const std::string& header, Resume resume) : header_(header) {
   // The unfinished file is looked for before the finished one, which it may become in between.
   const std::string target = followed_link(path);
   std::error_code ignored;
   if (resume == Resume::yes && !std::filesystem::exists(target + kPartial, ignored) &&
       std::filesystem::is_regular_file(target, ignored)) {
-    left_ = rows_left_in(target, header);
+    left_ = rows_left_in(target, header, false);
     left_.complete = true;
     return;
   }
   file_.emplace(path, kPartial, PartialFile::Left::kept);
-  if (resume == Resume::yes && !partial().empty()) {
-    left_ = rows_left_in(partial(), header);
+  checked_ = resume != Resume::never && !partial().empty();
+  left_.check = kFirstCheck;
+  if (resume == Resume::yes && checked_) {
+    left_ = rows_left_in(partial(), header, true);
+    if (left_.damaged > 0 && left_.rows == 0) {
+      throw Error::bad_input(
+          fmt::format("{}: line {}, its first row, is not as a sweep wrote it", quote(partial()), left_.damaged),
+          "remove it to start anew");
+    }
   } else if (file_->left_bytes() > static_cast<std::int64_t>(header.size())) {
     throw Error::bad_input(fmt::format("{} has rows of an interrupted sweep", quote(partial())),
                            "--resume goes on with it; remove it to start anew");
@@ -91,7 +128,39 @@ RowFile::RowFile(const std::string& path, const std::string& header, Resume resu
   file_->go_on_behind(left_.bytes);
   if (left_.bytes > 0) return;
   file_->keep(false);
-  write(header);
+  file_->write(header);
+}
+
+void RowFile::write(const std::string& lines) {
+  if (!checked_) return file_->write(lines);
+  std::string checked;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin);
+    const std::string_view line = std::string_view(lines).substr(begin, end - begin);
+    left_.check = check_of(left_.check, line);
+    checked.append(line);
+    fmt::format_to(std::back_inserter(checked), " {:016x}\n", left_.check);
+    begin = end + 1;
+  }
+  file_->write(checked);
+}
+
+// The rows without their checks are a file of their own, which takes the place of both.
+void RowFile::commit() {
+  if (!checked_) return file_->commit();
+  file_->flush();
+  PartialFile whole(file_->path(), ".new.partial", PartialFile::Left::removed);
+  whole.write(header_);
+  std::ifstream rows(partial(), std::ios::binary);
+  rows.seekg(static_cast<std::streamoff>(header_.size()));
+  for (std::string line; std::getline(rows, line);) {
+    line.resize(line.size() - kCheckSize);
+    whole.write(line += '\n');
+  }
+  if (rows.bad()) throw Error::failed(fmt::format("cannot read {}: {}", partial(), std::strerror(errno)));
+  whole.commit();
+  file_->keep(false);
+  file_.reset();
 }
 
 // ---- All outputs.
@@ -157,7 +226,8 @@ RowOutput::RowOutput(const OutputFlags& flags, const Context& context, const std
                            "--export rows.csv or --export rows.jsonl alone");
   }
   for (const auto& [path, format] : streamed) {
-    streams_.push_back({format, std::make_unique<RowFile>(path, lines(format).header(), resume)});
+    const Resume how = resumable_ ? resume : Resume::never;
+    streams_.push_back({format, std::make_unique<RowFile>(path, lines(format).header(), how)});
     left_ = streams_.back().file->left();
   }
   const bool quiet = !flags.json && flags.format.empty() && !flags.exports.empty();

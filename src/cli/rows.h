@@ -23,18 +23,20 @@ void add_selection_flags(Command& command, sweep::RowQuery& query);
 
 // ---- A file of rows, which grows while a sweep runs.
 
-enum class Resume : bool { no, yes };
+enum class Resume : std::uint8_t { never, no, yes };  // never: the command cannot
 
 // It has its name only when it is complete; until then the rows are in NAME.partial, where an interrupted sweep leaves
-// them and --resume finds them.
+// them and --resume finds them. What can go on has a check behind each row there, of all rows up to it.
 class RowFile {
  public:
   // What a former run left: the finished file, or the rows of an unfinished one.
   struct Left {
     bool complete = false;
-    std::string file;        // that they are in
-    std::string last_line;   // the last whole one, with its end; empty: none
-    std::int64_t bytes = 0;  // up to its end
+    std::string file;          // that they are in
+    std::string last_line;     // the last whole one, with its end; empty: none
+    std::int64_t bytes = 0;    // up to its end
+    std::int64_t damaged = 0;  // the line behind it, where that is not what was written; 0: none
+    std::uint64_t check = 0;
     std::int64_t rows = 0;
     std::int64_t failed = 0;  // of these, with a reason in their last column, `error`
   };
@@ -47,15 +49,17 @@ class RowFile {
   // With Resume::yes. Of a file that is complete nothing more can be written.
   const Left& left() const { return left_; }
   // Throw Error(failed).
-  void write(const std::string& lines) { file_->write(lines); }
+  void write(const std::string& lines);
   void flush() { file_->flush(); }
-  void commit() { file_->commit(); }
+  void commit();
   // Whether the rows stay when they are not committed. Those that were left do unless this says otherwise.
   void keep(bool kept) { file_->keep(kept); }
 
   const std::string& partial() const { return file_->partial(); }
 
  private:
+  std::string header_;
+  bool checked_ = false;
   Left left_;
   std::optional<PartialFile> file_;  // nothing: it is complete
 };

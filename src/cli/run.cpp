@@ -398,10 +398,18 @@ int finish_interrupted(study::Study study, const Results& results, std::size_t p
   return kExitInterrupted;
 }
 
-void print_commands(const std::vector<SectionPlan>& plans) {
+void print_commands(const study::Study& study, const std::vector<SectionPlan>& plans, bool json) {
+  std::vector<report::SectionResult> sections;
   for (const SectionPlan& plan : plans) {
-    for (const StudyRun& run : plan.runs) write_stdout(run.text + "\n");
+    report::SectionResult& section = sections.emplace_back();
+    section.section = plan.section;
+    section.notes.emplace_back("Not run.");
+    for (const StudyRun& run : plan.runs) {
+      section.commands.push_back(run.text);
+      if (!json) write_stdout(run.text + "\n");
+    }
   }
+  if (json) write_stdout(report::study_report(study, sections).json);
 }
 
 int run_action(const RunFlags& flags, const Context& context) {
@@ -409,7 +417,7 @@ int run_action(const RunFlags& flags, const Context& context) {
   const auto names = flags.sections.empty() ? std::vector<std::string>{} : list_value("--sections", flags.sections);
   const std::vector<SectionPlan> plans = plan_study(study, names);
   if (flags.dry_run) {
-    print_commands(plans);
+    print_commands(study, plans, flags.output.json || flags.output.format == "json");
     return kExitDone;
   }
   if (flags.output.format == "csv" && plans.size() != 1) {
@@ -440,7 +448,9 @@ void add_run(Command& root) {
       .without("--format")
       .without("--json");
   command.add("--sections", flags.sections, "LIST", "only these, by the names of their files");
-  command.add("--dry-run", flags.dry_run, "print the commands that the sections are").without("--output");
+  command.add("--dry-run", flags.dry_run, "print the commands that the sections are")
+      .without("--output")
+      .without("--export");
   add_output_flags(command, flags.output);
 }
 

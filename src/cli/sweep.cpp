@@ -148,6 +148,12 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   RowOutput output(flags.output, context, points.columns(), choice, flags.resume ? Resume::yes : Resume::no);
   if (output.gathers() && keeps_every_row) check_gathered(points.study().points() / shard.count);
   const std::int64_t from = flags.resume ? next_point(points, output, shard) : 0;
+  if (output.left().damaged > 0) {
+    fmt::print(
+        stderr,
+        "llmperf: {}: line {} is not what was written there: {} rows before it are kept, the rest is computed again\n",
+        output.left().file, output.left().damaged, format_count(static_cast<double>(output.left().rows)));
+  }
   if (output.left().complete) return failed_status(output.left().failed, output.left().rows, "");
 
   const std::vector<sweep::Chunk> chunks = points.study().chunks(shard, from);

@@ -230,27 +230,39 @@ namespace {
 struct Found {
   std::string path;
   const EmbeddedFile* embedded = nullptr;
+  bool replaces = false;
 };
 Found find(Kind kind, const std::string& name_or_path) {
   if (is_path(name_or_path)) return {name_or_path};
+  const auto files = embedded_files();
+  const auto built_in = std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& file) {
+    return file.kind == kind && file.name == name_or_path;
+  });
   for (const std::string& directory : search_folders(kind)) {
     std::string path = directory + '/' + name_or_path + std::string(folder(kind).extension);
     std::error_code ignored;
-    if (fs::exists(path, ignored)) return {std::move(path)};
+    if (fs::exists(path, ignored)) return {std::move(path), nullptr, built_in != files.end()};
   }
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (file.kind == kind && file.name == name_or_path) return {std::string(file.path), &file};
-  }
+  if (built_in != files.end()) return {std::string(built_in->path), &*built_in};
   const std::vector<std::string_view> meant = called(kind, name_or_path);
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (meant.size() == 1 && file.kind == kind && file.name == meant.front()) return {std::string(file.path), &file};
-  }
+  if (meant.size() == 1) return find(kind, std::string(meant.front()));
   if (meant.size() > 1) {
     throw Error::bad_input(quote(name_or_path) + " may be more than one " + std::string(folder(kind).noun),
                            join(std::vector<std::string>(meant.begin(), meant.end()), ", "));
   }
   throw Error::bad_input("unknown " + std::string(folder(kind).noun) + " " + quote(name_or_path),
                          hint_for(kind, name_or_path));
+}
+
+constexpr std::string_view kReplacing = ", in place of the built-in file";
+
+void say_source(Document& document) {
+  auto& entries = document.root.entries;
+  auto at = std::find_if(entries.begin(), entries.end(), [](const Node::Entry& e) { return e.key == "source"; });
+  if (at == entries.end()) at = entries.insert(at, {"source", 1, 1, {}});
+  at->value.kind = Node::Kind::scalar;
+  const std::string own = at->value.scalar.empty() ? "" : "; " + at->value.scalar;
+  at->value.scalar = document.file + std::string(kReplacing) + own;
 }
 
 // What is embedded never changes, and some of it (an engine's eras) is asked for with every device there is.
@@ -265,12 +277,19 @@ Document parse_once(const EmbeddedFile& file) {
 
 }  // namespace
 
+std::string_view replacing(std::string_view source) {
+  const std::size_t at = source.find(kReplacing);
+  return source.substr(0, at == std::string_view::npos ? 0 : at);
+}
+
 Document load(Kind kind, const std::string& name_or_path) {
   const JsonRules rules = kind == Kind::model ? kConfigRules : JsonRules();
   if (is_inline(name_or_path)) return parse_json(name_or_path, "inline.json", rules);
   const Found found = find(kind, name_or_path);
   if (found.embedded) return parse_once(*found.embedded);
-  return parse_file(found.path, rules);
+  Document document = parse_file(found.path, rules);
+  if (found.replaces && kind <= Kind::engine) say_source(document);
+  return document;
 }
 
 Text load_text(Kind kind, const std::string& name_or_path, std::size_t max_bytes) {

@@ -5,6 +5,9 @@
 // LLMPERF_PATH (colon-separated); then the embedded files, by their names, else by what people call them: any case,
 // `h100`, `RTX 4090`, a device's aliases, ids at Hugging Face. What begins with a brace is no name but the description
 // itself, as JSON.
+//
+// The `source` of a file of LLMPERF_PATH that has a built-in one's name begins with its path, so that whatever says
+// where figures are from says that.
 #pragma once
 
 #include <span>
@@ -38,6 +41,8 @@ struct EmbeddedFile {
 // and scenarios/.
 std::span<const EmbeddedFile> embedded_files();
 
+// Of such a `source` the path; nothing of others.
+std::string_view replacing(std::string_view source);
 // True when `name` is a description itself: JSON.
 inline bool is_inline(std::string_view name) { return name.starts_with('{'); }
 // True when `name` means a file rather than a built-in.

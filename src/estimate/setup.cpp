@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <regex>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/name_pattern.h"
 #include "base/text.h"
 #include "mapper/roofline/collective_kernel.h"
 #include "model/draft.h"
@@ -37,51 +37,64 @@ const hardware::Device* in_use(const hardware::Device& cpu, const WorkloadChoice
   return platform.parts.back().get();
 }
 
-// Whether "PATTERN=CPU" is about a tensor; patterns and places as llama.cpp reads them.
+// "PATTERN=CPU", as llama.cpp reads it; or "PATTERN=CUDA0", which leaves what it is about where its layer is.
 struct Override {
   std::string text;
-  std::regex pattern;
+  NamePattern pattern;
+  bool on_host = true;
+  bool used = false;
 };
-std::vector<Override> read_overrides(const std::string& text) {
+std::vector<Override> read_overrides(const std::string& text, bool one_device) {
+  constexpr const char* kHint = "PATTERN=CPU, such as 'blk\\.[0-9]\\.ffn_.*_exps=CPU'";
   std::vector<Override> all;
   for (const std::string_view each : split(text, ',')) {
     const std::size_t equals = each.rfind('=');
-    if (equals == std::string_view::npos || each.substr(equals + 1) != "CPU") {
-      throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(each)),
-                             "PATTERN=CPU, such as 'blk\\.[0-9]\\.ffn_.*_exps=CPU'");
+    const std::string_view where = equals == std::string_view::npos ? std::string_view() : each.substr(equals + 1);
+    const bool on_device =
+        one_device && where.size() > 1 && where.find_first_of("0123456789") == where.size() - 1 && where.back() == '0';
+    if (where != "CPU" && !on_device) {
+      throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(each)), kHint);
     }
     const std::string pattern(each.substr(0, equals));
     try {
-      all.push_back({pattern, std::regex(pattern)});
-    } catch (const std::regex_error&) {
-      throw Error::bad_input(fmt::format("--override-tensor: {} is no regular expression", quote(pattern)));
+      all.push_back({pattern, NamePattern::regex(pattern), !on_device});
+    } catch (const Error& error) {
+      throw Error::bad_input(fmt::format("--override-tensor: {} is no regular expression that is matched here: {}",
+                                         quote(pattern), error.diagnostics().front().message),
+                             kHint);
     }
   }
-  return all;
+  if (std::any_of(all.begin(), all.end(), [](const Override& each) { return each.on_host; })) return all;
+  throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(text)), kHint);
 }
 
 using ExpertMatrices = std::set<std::pair<std::int64_t, model::Role>>;
 
-// The experts' matrices that the patterns are about. Throws where one is about another tensor, or about none.
-ExpertMatrices overridden(const model::Decoder& model, const std::string& text) {
+// The experts' matrices that stay on the host: those that the first pattern which is about them places there. Throws
+// where one places another tensor, or is about none.
+ExpertMatrices overridden(const model::Decoder& model, const Choices& choices) {
   ExpertMatrices matrices;
-  const std::vector<model::GgufTensor> tensors = model::gguf_tensors(model);
-  for (const Override& each : read_overrides(text)) {
-    bool any = false;
-    for (const model::GgufTensor& tensor : tensors) {
-      const std::string name = tensor.name();
-      if (!std::regex_search(name, each.pattern)) continue;
-      if (name.find("_exps.") == std::string::npos) {
-        throw Error::bad_input(
-            fmt::format(
-                "--override-tensor: {} is about {}, too, and only routed experts are placed apart from their layer",
-                quote(each.text), name),
-            "a pattern with _exps, or --gpu-layers for whole layers");
-      }
-      any = true;
-      matrices.emplace(tensor.layer, tensor.role);  // biases have the role of a vector, and stay
+  std::vector<Override> overrides = read_overrides(choices.override_tensor, choices.plan.devices() == 1);
+  for (const model::GgufTensor& tensor : model::gguf_tensors(model)) {
+    const std::string name = tensor.name();
+    const Override* first = nullptr;
+    for (Override& each : overrides) {
+      if ((first != nullptr && each.used) || !each.pattern.is_in(name)) continue;
+      each.used = true;
+      if (first == nullptr) first = &each;
     }
-    if (any) continue;
+    if (first == nullptr || !first->on_host) continue;
+    if (name.find("_exps.") == std::string::npos) {
+      throw Error::bad_input(
+          fmt::format(
+              "--override-tensor: {} is about {}, too, and only routed experts are placed apart from their layer",
+              quote(first->text), name),
+          "a pattern with _exps, or --gpu-layers for whole layers");
+    }
+    matrices.emplace(tensor.layer, tensor.role);  // biases have the role of a vector, and stay
+  }
+  for (const Override& each : overrides) {
+    if (each.used) continue;
     throw Error::bad_input(fmt::format("--override-tensor: {} is about no tensor of {}", quote(each.text), model.name),
                            "names are those of the GGUF file: blk.0.ffn_gate_exps.weight");
   }
@@ -95,8 +108,7 @@ void keep_experts(const model::Decoder& model, const Choices& choices, model::We
     throw Error::bad_input(fmt::format("{} has no routed experts that could stay on the host", model.name),
                            "--gpu-layers for whole layers");
   }
-  const ExpertMatrices matrices =
-      choices.override_tensor.empty() ? ExpertMatrices() : overridden(model, choices.override_tensor);
+  const ExpertMatrices matrices = choices.override_tensor.empty() ? ExpertMatrices() : overridden(model, choices);
   const std::int64_t first = choices.cpu_moe.value_or(0);
   const auto is_kept = [&](std::int64_t layer, model::Role role) {
     const model::Layer& kind = model.kinds[model.layer_kinds[static_cast<std::size_t>(layer)]];

@@ -157,12 +157,15 @@ void ModuleList::add(std::string_view text, const descriptor::Node& where, descr
   const Place place{where.line, where.column};
   const bool regex = text.starts_with("re:");
   if (regex || text.find_first_of("*?[") != std::string_view::npos) {
-    std::optional<NamePattern> pattern = regex ? NamePattern::regex(text.substr(3)) : NamePattern::glob(text);
-    if (pattern) {
+    try {
+      NamePattern pattern = regex ? NamePattern::regex(text.substr(3)) : NamePattern::glob(text);
       const bool anywhere = text.starts_with('*') || text.starts_with("re:.*");
-      patterns_.push_back({std::string(text), place, *std::move(pattern), anywhere});
-    } else {
-      problems.add(where, fmt::format("pattern {} is not supported", quote(text)), std::string(kEntryWayOut));
+      patterns_.push_back({std::string(text), place, std::move(pattern), anywhere});
+      pattern_characters_ += static_cast<std::int64_t>(text.size());
+    } catch (const Error& error) {
+      problems.add(where,
+                   fmt::format("pattern {} is not supported: {}", quote(text), error.diagnostics().front().message),
+                   std::string(kEntryWayOut));
     }
     return;
   }
@@ -225,10 +228,14 @@ bool ModuleList::names(const Module& module) {
 
 bool ModuleList::is_too_long(std::int64_t layers, descriptor::Problems& problems) const {
   constexpr std::int64_t kMostMatches = 40'000;
+  constexpr std::int64_t kMostCharacters = 1'000'000;  // of all patterns, once for each layer
   const auto most = static_cast<std::size_t>(kMostMatches / layers);
-  if (patterns_.size() <= most) return false;
-  problems.add(patterns_[most].where.line, patterns_[most].where.column,
-               fmt::format("more than {} patterns for {} layers", most, layers), std::string(kEntryWayOut));
+  if (patterns_.size() <= most && pattern_characters_ * layers <= kMostCharacters) return false;
+  const Place& where = patterns_[std::min(most, patterns_.size() - 1)].where;
+  problems.add(where.line, where.column,
+               patterns_.size() > most ? fmt::format("more than {} patterns for {} layers", most, layers)
+                                       : fmt::format("the patterns are too long for {} layers", layers),
+               std::string(kEntryWayOut));
   return true;
 }
 

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/name_pattern.h"
 #include "descriptor/reader.h"
 #include "model/decoder.h"
-#include "model/name_pattern.h"
 #include "model/parameters.h"
 
 namespace llmperf::model {
@@ -68,6 +68,7 @@ class ModuleList {
 
   std::unordered_map<std::string, Name> names_;
   std::vector<Pattern> patterns_;
+  std::int64_t pattern_characters_ = 0;
 };
 
 struct Quantization {

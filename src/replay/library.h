@@ -14,7 +14,9 @@ namespace llmperf::replay {
 class Library {
  public:
   // The first of `names` that the loader finds: in `folders`, in their order, else where it looks by itself. Nothing
-  // where there is none; `problems` then has one line per attempt that says why, in the loader's words.
+  // where there is none; `problems` then has one line per attempt that says why, in the loader's words. None comes from
+  // the current folder: folders that are no whole paths are passed over, and where LD_LIBRARY_PATH has such a part with
+  // libraries in it, none is loaded at all, since what a library itself needs would come from there as well.
   static std::optional<Library> open(std::span<const std::string> names, std::span<const std::string> folders,
                                      std::vector<std::string>& problems);
   Library(Library&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), path_(std::move(other.path_)) {}

@@ -10,6 +10,11 @@
 
 namespace llmperf::report {
 
+// Below what is listed the file that stands in place of a built-in one, if one does.
+inline void add_file(Document& page, const std::string& name, std::string_view file) {
+  if (!file.empty()) page.push_back(Paragraph{name + ": " + std::string(file) + ", in place of the built-in file"});
+}
+
 // Rows of results of one type, filled one after the other: of all columns, or of those of `keys` in their order.
 class RowTable {
  public:

@@ -9,6 +9,8 @@
 #include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "base/utf8.h"
+#include "descriptor/catalog.h"
 #include "descriptor/reader.h"
 #include "estimate/estimate.h"
 #include "estimate/video.h"
@@ -324,7 +326,7 @@ const Field kFields[] = {
      .about = "requests from a file: CSV or JSON lines with lengths, times (arrival_s, timestamp), hash_ids or sessions",
      .workloads = "s", .values = {files}},
     {.name = "input", .member = &R::input, .group = kTraffic, .type = "LENGTHS",
-     .about = "prompt tokens of a request: 1024, 800-1024 (even), lognormal:1024:0.8 (mean, spread of the logarithm)",
+     .about = "prompt tokens of a request: 1024 or 1k, 800-1k (even), lognormal:1k:0.8 (mean, spread of the logarithm)",
      .workloads = "s", .otherwise = "1024", .separator = ';', .aliases = "input-len input-length random-input-len isl"},
     {.name = "output", .member = &R::output, .group = kTraffic, .type = "LENGTHS",
      .about = "tokens to generate for a request, likewise",
@@ -492,6 +494,10 @@ Bytes amount_value(std::string_view name, std::string_view text) {
 }
 
 void set(Request& request, const Field& field, const std::string& text) {
+  if (text.size() > kLongestText && !(field.values.sort == paths && descriptor::is_inline(text))) {
+    throw Error::bad_input(fmt::format("{}: {} characters are more than a text may have: {}", quoted_name(field),
+                                       text.size(), kLongestText));
+  }
   if (text.empty()) {
     std::visit([&](auto member) { request.*member = {}; }, field.member);
     return;
@@ -555,7 +561,7 @@ std::string json_text(std::string_view text) {
       out += c;
     }
   }
-  return out + "\"";
+  return without_unsafe(out, true) + "\"";
 }
 
 std::string json_value(const Request& request, const Field& field) {

@@ -832,21 +832,23 @@ estimate::VideoChoices video_choices_with_options(const Resolved& r, const std::
 
 // ---- The passes in their order.
 
-namespace {
-
-// "2xrtx3090+rtx3060": one name for each device. A file's name may look like a list.
 std::vector<std::string> listed_devices(const std::string& text) {
+  constexpr std::size_t kMost = 256;
   if (text.find('/') != std::string::npos || text.ends_with(".yaml") || descriptor::is_inline(text)) return {text};
   std::vector<std::string> names;
   for (const std::string_view part : split(text, '+')) {
     const std::size_t times = std::min(part.find_first_not_of("0123456789"), part.size());
     const bool counted = times > 0 && times + 1 < part.size() && part[times] == 'x';
     const std::int64_t count = counted ? count_value("`hw`", part.substr(0, times), 1, kMaxDegree) : 1;
+    if (names.size() + static_cast<std::size_t>(count) > kMost) {
+      throw Error::bad_input(fmt::format("`hw`: a list of more than {} devices", kMost));
+    }
     names.insert(names.end(), static_cast<std::size_t>(count), std::string(counted ? part.substr(times + 1) : part));
   }
   return names;
 }
 
+namespace {
 // A list of devices without a GGUF format: what is meant by one of a kind is a plan, on what has so many in a server.
 [[noreturn]] void refuse_list(const std::vector<std::string>& listed, bool unlike, Sources& sources) {
   const auto count = static_cast<std::int64_t>(listed.size());
@@ -986,28 +988,29 @@ void note_serving(Resolved& r) {
   text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
 }
 
-// A way to run that is not the stack's own and changes no time: that is told and not refused, as it may at another
-// batch.
-void note_idle_execution(Resolved& r) {
+// What changes no time is told and not refused, as it may at another batch.
+void note_idle(Resolved& r, Sources& sources) {
   auto& text = std::get<Generation>(r.work);
-  if (!r.asked.execution || !r.profile) return;
-  Request plain = r.asked;
-  plain.execution.reset();
-  estimate::Choices own = text.choices;
-  own.run_as(choose_execution(plain, r.device, r.runtime(), hardware::Workload::language));
-  if (own.dispatch == text.choices.dispatch && own.decode_dispatch == text.choices.decode_dispatch) {
-    return;
-  }
   estimate::Setup setup = text.estimator->setup();
-  const estimate::Estimate with = text.estimator->run(text.scenario);
-  const estimate::Estimate without =
-      estimate::Estimator(estimate::make_setup(r.model(), r.device, own)).run(text.scenario);
-  if (!with.fits || !without.fits || with.ttft != without.ttft || with.tpot != without.tpot) return;
-  setup.notes.push_back(
-      fmt::format("execution {} takes as long as {}'s own: what the host does is hidden behind the "
-                  "device's work",
-                  *r.asked.execution, r.profile->name));
-  text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
+  const std::size_t notes = setup.notes.size();
+  for (const char* name : {"execution", "activations", "gguf-era"}) {
+    const auto given = get(r.asked, field(name));
+    if (!given || (name == std::string_view("activations") && !setup.execution.weights.gguf)) continue;
+    Request plain = r.asked;
+    set(plain, field(name), "");
+    const auto other = resolve(plain, Workload::text, sources, Unused::taken);
+    const estimate::Estimate with = text.estimator->run(text.scenario);
+    const estimate::Estimate without = std::get<Generation>(other->work).estimator->run(text.scenario);
+    if (!with.fits || !without.fits || with.ttft != without.ttft || with.tpot != without.tpot) continue;
+    const auto& choices = std::get<Generation>(other->work).choices;
+    const bool hidden =
+        choices.dispatch != text.choices.dispatch || choices.decode_dispatch != text.choices.decode_dispatch;
+    setup.notes.push_back(fmt::format(
+        "{} {} takes as long as {}", name, *given,
+        hidden ? fmt::format("{}'s own: what the host does is hidden behind the device's work", r.profile->name)
+               : "without it"));
+  }
+  if (setup.notes.size() > notes) text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
 }
 
 }  // namespace
@@ -1039,7 +1042,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unus
   if (auto* text = std::get_if<Generation>(&r->work)) {
     text->scenario = scenario_of(request, r->model());
     check_scenario(text->scenario, text->choices);
-    if (unused == Unused::refused) note_idle_execution(*r);
+    if (unused == Unused::refused) note_idle(*r, sources);
     note_serving(*r);
   }
   return r;

@@ -96,6 +96,9 @@ estimate::Serving serving_of(const Request& request);
 estimate::Choices choices_with_options(const Resolved& resolved, const std::string& options);
 estimate::VideoChoices video_choices_with_options(const Resolved& resolved, const std::string& options);
 
+// "2xrtx3090+rtx3060": one name for each device. A file's name may look like a list. Throws Error(bad_input) for very
+// many.
+std::vector<std::string> listed_devices(const std::string& text);
 // "32x1@2048,1x512@0": COUNTxNEW@CONTEXT. Throws Error(bad_input) with the place of every group that is not like that.
 std::vector<graph::SequenceGroup> step_value(std::string_view text);
 

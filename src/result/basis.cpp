@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "descriptor/catalog.h"
 #include "estimate/estimate.h"
 #include "hardware/beyond_range.h"
 #include "hardware/runtime_execution.h"
@@ -17,19 +18,34 @@ std::string kv_text(const estimate::Setup& setup) {
   return setup.execution.kv.name() + (setup.checkpoint_kv ? " (checkpoint)" : "");
 }
 
+namespace {
+
+std::string replaced_text(std::string_view source) {
+  const std::string_view file = descriptor::replacing(source);
+  return file.empty() ? "" : fmt::format("; {}, in place of the built-in file", file);
+}
+
+}  // namespace
+
+std::string replaced_text(const estimate::Platform& platform) {
+  return replaced_text(platform.device->source) + (platform.profile ? replaced_text(platform.profile->source) : "");
+}
+
 std::string label(const estimate::Platform& platform) {
-  if (platform.tile_model() == mapper::TileModel::mapped) return "best mapping found, uncalibrated";
+  const std::string replaced = replaced_text(platform);
+  if (platform.tile_model() == mapper::TileModel::mapped) return "best mapping found, uncalibrated" + replaced;
   if (platform.tile_model() == mapper::TileModel::published)
-    return "the published mapper's formulas, not held against roofs";
-  if (platform.profile == nullptr) return kUncalibrated;
+    return "the published mapper's formulas, not held against roofs" + replaced;
+  if (platform.profile == nullptr) return kUncalibrated + replaced;
   const bool own = platform.profile->measured_on(*platform.device);
-  return fmt::format("predicted: {}{}", platform.profile->title_for(*platform.device),
-                     own ? "" : ", not fitted to this device");
+  return fmt::format("predicted: {}{}{}", platform.profile->title_for(*platform.device),
+                     own ? "" : ", not fitted to this device", replaced);
 }
 
 std::string label(const estimate::Setup& setup) {
   const std::string& assumed = setup.execution.model->assumed;
-  const std::string basis = label(static_cast<const estimate::Platform&>(setup));
+  const std::string basis =
+      label(static_cast<const estimate::Platform&>(setup)) + replaced_text(setup.execution.model->source);
   return assumed.empty() ? basis : fmt::format("{}; model {}", basis, assumed.substr(0, assumed.find(',')));
 }
 
@@ -191,7 +207,7 @@ std::optional<Band> training_band(const estimate::Setup& setup, const estimate::
 }
 
 std::string training_label(const estimate::Setup& setup) {
-  return setup.profile ? setup.profile->title_for(*setup.device) : label(setup);
+  return setup.profile ? setup.profile->title_for(*setup.device) + replaced_text(setup) : label(setup);
 }
 
 std::vector<std::string> training_extrapolations(const estimate::Setup& setup, const estimate::TrainingEstimate& e) {

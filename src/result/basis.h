@@ -18,7 +18,9 @@ inline constexpr const char* kUncalibrated = "upper bound, uncalibrated";
 // "predicted: vllm on rtx4090", "predicted: vllm (defaults of …), not fitted to this device", or what stands for
 // times without a profile.
 std::string label(const estimate::Platform& platform);
-// The same, and with --assume what the model is read as.
+// "; FILE, in place of the built-in file" of each file on LLMPERF_PATH that the device or the profile is from.
+std::string replaced_text(const estimate::Platform& platform);
+// The label, and with --assume what the model is read as.
 std::string label(const estimate::Setup& setup);
 // The options of --options, in the profile's words where there is one.
 std::string options_text(const estimate::Setup& setup);

@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "base/text.h"
 #include "cost/memory.h"
+#include "descriptor/catalog.h"
 #include "estimate/price.h"
 
 namespace llmperf::result {
@@ -15,6 +16,8 @@ namespace {
 // For keys that are left out, or null, where the member has no value.
 template <auto Member>
 constexpr auto has = [](const auto& object) { return (object.*Member).has_value(); };
+
+constexpr const char* kReplaces = "of LLMPERF_PATH, in place of the built-in one; only where there is such";
 
 constexpr const char* kFrom = "\"datasheet\", \"derived\", \"measured\", \"fitted\" or \"assumed\"";
 
@@ -352,6 +355,8 @@ Type fields_of(Fields<ModelListed> f) {
       .json<&M::name>("name", "built-in name")
       .json<&M::hf_id>("hf_id", "as published; may be empty")
       .json<&M::architecture>("architecture", "Hugging Face's model type, or that of a video model")
+      .json<&M::file>("file", kReplaces)
+      .only_when([](const M& m) { return !m.file.empty(); })
       .of("parameters", "exact", [](const M& m) {
         return ListedParameters{m.total, m.activated};
       });
@@ -361,13 +366,13 @@ Type fields_of(Fields<ModelList> f) { return f.of<&ModelList::models>("models", 
 void ModelList::add(const model::Decoder& m) {
   const model::ParameterCounts p = model::count_parameters(m);
   const model::Attention& a = m.kinds.front().attention;
-  models.push_back(
-      {m.name, m.hf_id, m.architecture, p.total, p.activated, m.num_layers(), m.hidden, a.heads, a.kv_heads, false});
+  models.push_back({m.name, m.hf_id, m.architecture, p.total, p.activated, m.num_layers(), m.hidden, a.heads,
+                    a.kv_heads, false, std::string(descriptor::replacing(m.source))});
 }
 void ModelList::add(const model::VideoDit& m) {
   const std::int64_t total = model::count_parameters(m).total;
-  models.push_back(
-      {m.name, m.hf_id, std::string(name(m.architecture)), total, total, m.blocks(), m.hidden, m.heads, m.heads, true});
+  models.push_back({m.name, m.hf_id, std::string(name(m.architecture)), total, total, m.blocks(), m.hidden, m.heads,
+                    m.heads, true, std::string(descriptor::replacing(m.source))});
 }
 
 // ---- Devices
@@ -534,6 +539,8 @@ Type fields_of(Fields<DeviceListed> f) {
   constexpr auto name = [](const L& l) { return l.device.name; };
   return f.row("hardware", "its name", name)
       .json("name", "built-in name", name)
+      .json("file", kReplaces, [](const L& l) { return descriptor::replacing(l.device.source); })
+      .only_when([](const L& l) { return !descriptor::replacing(l.device.source).empty(); })
       .of("title", "for people", [](const L& l) { return l.device.title; })
       .of("vendor", "who makes it", [](const L& l) { return l.device.vendor; })
       .of("kind", "as `llmperf.hardware` has it", [](const L& l) { return l.device.kind; })
@@ -562,6 +569,8 @@ Type fields_of(Fields<RuntimeListed> f) {
       .of("host", "of machine that its host's numbers were measured on: \"desktop\", \"server\", \"grace\", or empty",
           [](const R& r) { return r.profile.host_class; })
       .of("title", "for people", [](const R& r) { return r.profile.title; })
+      .json("file", kReplaces, [](const R& r) { return descriptor::replacing(r.profile.source); })
+      .only_when([](const R& r) { return !descriptor::replacing(r.profile.source).empty(); })
       .of("rows", "measurements that it was fitted to", [](const R& r) { return r.profile.range.rows; })
       .of("prefill_error", "mean, of what was left out of the fit; null: nothing was",
           [](const R& r) { return mean_error(r.profile, "prefill"); })

@@ -73,6 +73,7 @@ struct ModelListed {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   bool video = false;
+  std::string file = {};  // of LLMPERF_PATH, in place of the built-in one
 };
 Type fields_of(Fields<ModelListed> f);
 struct ModelList {

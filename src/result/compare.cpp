@@ -204,7 +204,8 @@ Type fields_of(Fields<VideoComparison> f) {
 }
 
 std::string compare_label(const estimate::Platform& platform) {
-  return platform.profile ? platform.profile->title_for(*platform.device) : label(platform);
+  if (platform.profile == nullptr) return label(platform);
+  return platform.profile->title_for(*platform.device) + replaced_text(platform);
 }
 
 std::vector<TextCompareStep> steps_of(const TextComparison& c) {

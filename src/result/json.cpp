@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "base/version.h"
 #include "result/document.h"
 
@@ -138,9 +139,13 @@ Json header(const char* schema) {
   return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", source_version()}}}};
 }
 
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump(const Json& json) {
+  return without_unsafe(json.dump(2, ' ', false, Json::error_handler_t::replace), true) + "\n";
+}
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string quoted(const std::string& text) {
+  return without_unsafe(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace), true);
+}
 
 std::string document(const char* schema, const Type& type, const void* object) {
   constexpr std::size_t kUsual = std::size_t{1} << 16;  // room that most fit into, so that little is copied

@@ -23,7 +23,15 @@ enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes };
 
 [[noreturn]] void refuse_lengths(std::string_view field, std::string_view text) {
   throw Error::bad_input(fmt::format("`{}`: {} is no length in tokens", field, quote(text)),
-                         "1024, 800-1024 (uniform), lognormal:1024:0.8 (mean, spread of the logarithm)");
+                         "1024 or 1k, 800-1024 (uniform), lognormal:1k:0.8 (mean, spread of the logarithm)");
+}
+
+// Tokens, of which 4k are 4096.
+std::optional<double> tokens_value(std::string_view text) {
+  const std::size_t last = text.empty() ? std::string_view::npos : std::string_view("kKM").find(text.back());
+  if (last == std::string_view::npos) return parse_double(text);
+  const std::optional<double> thousands = parse_double(text.substr(0, text.size() - 1));
+  return thousands ? std::optional(*thousands * (last < 2 ? 1024 : 1024 * 1024)) : std::nullopt;
 }
 
 std::int64_t draw(const Lengths& lengths, Random& random) {
@@ -60,9 +68,9 @@ double Workload::mean_output() const {
 
 Lengths parse_lengths(std::string_view field, std::string_view text) {
   const auto length = [&](std::string_view part) {
-    const std::optional<std::int64_t> n = parse_int(part);
-    if (!n || *n < 1 || *n > kMaxLength) refuse_lengths(field, text);
-    return d(*n);
+    const std::optional<double> n = tokens_value(part);
+    if (!n || *n < 1 || *n > d(kMaxLength) || *n != std::floor(*n)) refuse_lengths(field, text);
+    return *n;
   };
   if (text.starts_with("lognormal:")) {
     const std::vector<std::string_view> parts = split(text, ':');
@@ -70,8 +78,10 @@ Lengths parse_lengths(std::string_view field, std::string_view text) {
     if (!spread || *spread < 0 || *spread > 4) refuse_lengths(field, text);
     return {Lengths::Kind::lognormal, length(parts[1]), *spread};
   }
-  if (const std::size_t dash = text.find('-'); dash != std::string_view::npos && dash > 0) {
-    const Lengths range{Lengths::Kind::uniform, length(text.substr(0, dash)), length(text.substr(dash + 1))};
+  constexpr std::string_view kUniform = "uniform:";
+  const std::string_view ends = text.substr(text.starts_with(kUniform) ? kUniform.size() : 0);
+  if (const std::size_t dash = ends.find('-'); dash != std::string_view::npos && dash > 0) {
+    const Lengths range{Lengths::Kind::uniform, length(ends.substr(0, dash)), length(ends.substr(dash + 1))};
     if (range.high < range.low) refuse_lengths(field, text);
     return range;
   }
@@ -99,7 +109,7 @@ Prefix parse_prefix(std::string_view text, const Lengths& input) {
   Prefix prefix;
   std::optional<std::int64_t> kinds = 1;
   if (colon != std::string_view::npos) kinds = parse_int(text.substr(colon + 1));
-  const std::optional<double> number = parse_double(amount);
+  const std::optional<double> number = tokens_value(amount);
   if (!kinds || *kinds < 1 || *kinds > 1'000'000 || !number || *number < 0 || *number > d(kMaxLength)) {
     throw Error::bad_input(fmt::format("`prefix`: {} is no prefix", quote(text)),
                            "0.5 (a share of the mean prompt), 512 (tokens), 512:8 (of eight different ones)");

@@ -48,8 +48,8 @@ struct Workload {
   double mean_output() const;
 };
 
-// Lengths of prompts or of outputs: "1024", "800-1024" (uniform, both ends included), "lognormal:1024:0.8" (mean and
-// standard deviation of the logarithm).
+// Lengths of prompts or of outputs: "1024" or "1k", "800-1024" or "uniform:800-1k" (both ends included),
+// "lognormal:1k:0.8" (mean and standard deviation of the logarithm).
 struct Lengths {
   enum class Kind : std::uint8_t { fixed, uniform, lognormal };
   Kind kind = Kind::fixed;

@@ -6,12 +6,20 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "sweep/values.h"
 
 namespace llmperf::sweep {
 
 RowChoice row_choice(const RowQuery& f, const std::vector<std::string>& columns) {
   RowChoice choice;
+  for (const auto& [flag, text] : {std::pair{"--where", &f.where}, std::pair{"--by", &f.by},
+                                   std::pair{"--pareto", &f.pareto}, std::pair{"--columns", &f.columns}}) {
+    if (text->size() > kLongestText) {
+      throw Error::bad_input(
+          fmt::format("{}: {} characters are more than a text may have: {}", flag, text->size(), kLongestText));
+    }
+  }
   if (!f.where.empty()) {
     choice.where.emplace(f.where, columns);
     choice.text = "where " + f.where;

@@ -107,4 +107,14 @@ TEST_CASE("splitting keeps empty parts; trimming, lowering and joining do what t
   CHECK(join(Names{}, ", ").empty());
 }
 
+TEST_CASE("what reorders or hides text is an escape, of the same character to who reads JSON, or a question mark") {
+  CHECK(without_unsafe("a\u202eb\u2069", true) == "a\\u202eb\\u2069");
+  CHECK(without_unsafe("\U000e0041", true) == "\\udb40\\udc41");  // a pair
+  CHECK(without_unsafe("a\u200fb\U000e0041", false) == "a?b?");
+  for (const char* text : {"plain", "a\nb", "模型", "f\u200d", "\xff"}) {  // line ends are written by others
+    CHECK(without_unsafe(text, true) == text);
+    CHECK(without_unsafe(text, false) == text);
+  }
+}
+
 }  // namespace llmperf::text_test

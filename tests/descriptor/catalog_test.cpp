@@ -56,6 +56,24 @@ TEST_CASE("embedded files are sorted by kind and name, and names() is sorted") {
   CHECK(std::is_sorted(models.begin(), models.end()));
 }
 
+TEST_CASE("the source of a file that stands in place of a built-in one begins with its path") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("data/hardware/devices/h100-sxm.yaml", "name: h100-sxm\nsource: a guess\n");
+  folder.write("data/hardware/devices/mine.yaml", "name: mine\nsource: a guess\n");
+  const SearchPath path(folder.path("data"));
+  const auto source = [](const char* name) {
+    for (const Node::Entry& e : load(Kind::device, name).root.entries) {
+      if (e.key == "source") return e.value.scalar;
+    }
+    return std::string();
+  };
+  CHECK(source("h100-sxm") == file + ", in place of the built-in file; a guess");
+  CHECK(replacing(source("h100-sxm")) == file);
+  CHECK(source("H100 SXM") == source("h100-sxm"));  // whatever it is called
+  CHECK(source("mine") == "a guess");
+  CHECK(replacing(source("a100-sxm-80gb")).empty());
+}
+
 TEST_CASE("a slash or a known extension makes a name a path") {
   for (const char* path : {"./qwen-7b", "a/b", "/x", "m.yaml", "m.yml", "config.json", "m.gguf"}) CHECK(is_path(path));
   for (const char* name : {"qwen-7b", "qwen1.5-7b", "yaml", ""}) CHECK_FALSE(is_path(name));

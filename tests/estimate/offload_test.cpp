@@ -212,6 +212,9 @@ TEST_CASE("experts of the first layers are counted where they are") {
   CHECK(estimator(model, choices).host_memory(scenario).weights.value == host + moved);
   choices.override_tensor = "blk\\.7\\.ffn_up_exps=CPU,blk\\.8\\.ffn_down_exps\\.weight=CPU";
   CHECK(estimator(model, choices).host_memory(scenario).weights.value == host + moved / 10 * 2 / 3);
+  // Of several patterns about a tensor the first counts: layers 10 to 31 stay where the device has them.
+  choices.override_tensor = "blk\\.([1-2][0-9]|3[01])\\.=CUDA0,exps=CPU";
+  CHECK(estimator(model, choices).host_memory(scenario).weights.value == host + moved);
 }
 
 TEST_CASE("decoding with experts on the host takes those that tokens reach over its bandwidth") {
@@ -240,6 +243,9 @@ TEST_CASE("patterns place routed experts on the CPU, and nothing else") {
   CHECK(refused("ffn=CPU").find("'ffn' is about blk.0.ffn_norm.weight, too") != std::string::npos);
   CHECK(refused("attn_q=CPU").find("only routed experts") != std::string::npos);
   CHECK(refused("ffn_up_exps=CUDA0").find("places nothing on the CPU") != std::string::npos);
+  CHECK(refused("ffn_up_exps=CUDA1,exps=CPU").find("'ffn_up_exps=CUDA1' places nothing on the CPU") !=
+        std::string::npos);
+  CHECK(refused("(?!blk\\.0)_exps=CPU").find("character 2: a look-ahead") != std::string::npos);
   CHECK(refused("ffn_up_exps").find("places nothing on the CPU") != std::string::npos);
   CHECK(refused("exps[=CPU").find("no regular expression") != std::string::npos);
   CHECK(refused("blk\\.40\\..*_exps=CPU").find("no tensor of mixtral-8x7b") != std::string::npos);

@@ -32,10 +32,35 @@ llmperf_session* session() {
 using Question = llmperf_result*(llmperf_session*, const char*, size_t);
 constexpr Question* kQuestions[] = {llmperf_estimate, llmperf_explain, llmperf_sweep, llmperf_catalog};
 
+// Seeds that would fill a repository: a hundred kilobytes of every text field, some of them of patterns and of ranges.
+bool long_texts() {
+  constexpr std::string_view kAsk = R"({"kind": "fields"})";
+  llmperf_result* listed = llmperf_catalog(session(), kAsk.data(), kAsk.size());
+  const auto document = nlohmann::json::parse(llmperf_json(listed, nullptr));
+  for (const auto& field : document["fields"]) {
+    if (field["type"] != "text") continue;
+    for (const char* piece : {"a", "(.*)*", "((a|b)+", "1,", "1-1000000000+1,", "1x1@0,", "no_x;", "\\"}) {
+      std::string text;
+      while (text.size() < 100'000) text += piece;
+      nlohmann::json request = {{"model", "qwen3-30b-a3b"}, {"hw", "rtx4090"}, {"weights", "q4_k_m"}};
+      request[field["key"].get<std::string>()] = text;
+      const std::string json = request.dump();
+      for (Question* question : {llmperf_estimate, llmperf_serve}) {
+        llmperf_result* result = question(session(), json.data(), json.size());
+        require(llmperf_status(result) == 2);
+        llmperf_free(result);
+      }
+    }
+  }
+  llmperf_free(listed);
+  return true;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
+  static const bool tried = long_texts();
+  if (size == 0 || !tried) return 0;
   const std::string request(reinterpret_cast<const char*>(data + 1), size - 1);
   llmperf_result* result = kQuestions[data[0] % std::size(kQuestions)](session(), request.data(), request.size());
   const int status = llmperf_status(result);

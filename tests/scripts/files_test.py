@@ -106,6 +106,29 @@ class OwnFiles(ProgramTest):
         self.assertEqual(self.json("show", "model", "qwen-7b")["num_layers"], 32)
         self.assert_bad_input(["show", "model", "owm"], "hint: did you mean 'own'?", search_path=search_path)
 
+    def test_a_file_in_place_of_a_built_in_one_is_named(self):
+        profile = "h100-sxm-vllm.yaml"
+        self.write("h/hardware/devices/h100-sxm.yaml", source("hardware", "devices", "h100-sxm.yaml"))
+        self.write("m/models/qwen-7b.yaml", source("models", "qwen-7b.yaml"))
+        self.write("r/hardware/runtimes/" + profile, source("hardware", "runtimes", profile))
+        device, model, runtime = (self.path(name) for name in ("h/hardware/devices/h100-sxm.yaml", "m/models/qwen-7b.yaml", "r/hardware/runtimes/" + profile))
+        words = ["-m", "qwen-7b", "--hw", "H100 SXM"]  # by whatever name
+        plain = self.json("estimate", *words)["label"]
+        for folder, path in (("h", device), ("m", model), ("r", runtime)):
+            label = self.json("estimate", *words, search_path=self.path(folder))["label"]
+            self.assertEqual(label, f"{plain}; {path}, in place of the built-in file")
+            self.assertIn(os.path.basename(path), self.output("estimate", *words, search_path=self.path(folder)).replace("\n", ""))
+        every = ":".join(self.path(folder) for folder in "hmr")
+        self.assertEqual(self.json("estimate", *words, "--training", "--tp", "8", search_path=every)["label"].count("in place of"), 2)  # no profile of inference
+        self.assertTrue(self.json("show", "hardware", "h100-sxm", search_path=every)["source"].startswith(device + ", in place of the built-in file; "))
+        for kind, key, path in (("models", "models", model), ("hardware", "hardware", device), ("runtimes", "runtimes", runtime)):
+            listed = self.json("list", kind, search_path=every)[key]
+            self.assertEqual([one["file"] for one in listed if "file" in one], [path])
+            self.assertIn(path, self.output("list", kind, search_path=every).replace("\n", ""))
+        # A scenario has no source, and is read as it stands.
+        self.write("h/scenarios/which-card.yaml", source("scenarios", "which-card.yaml"))
+        self.assertEqual(self.output("run", "which-card", "--dry-run", search_path=every), self.output("run", "which-card", "--dry-run"))
+
     def test_a_name_does_not_leave_the_search_path(self):
         self.write("secret.yaml", source("models", "qwen-7b.yaml"))
         os.mkdir(self.path("models"))

@@ -127,6 +127,14 @@ class HostileNames(ProgramTest):
                 for ending in ("table", "csv", "md"):
                     self.assertNotRegex(report[ending], "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 
+    def test_nothing_reorders_the_text_of_json_or_of_a_page(self):
+        for name, _, words, report in self.reports(["\u202eabc", "a\u2066b\u200fc", "\ufeffa"]):
+            with self.subTest(name=name, words=words):
+                for ending in ("json", "html"):
+                    self.assertNotRegex(report[ending], "[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+                # Programs read the same from JSON (above); a page shows what its data says, so that this has it neither.
+                self.assertNotRegex(report["html"], r"\\u202e|\\u2066|\\u200f|\\ufeff")
+
     def test_a_hostile_file_name_is_text_too(self):
         file = self.write("=1+1,'<script>.yaml", MODEL.format(name="plain"))
         document = self.json("estimate", "-m", file, "--hw", "rtx4090")

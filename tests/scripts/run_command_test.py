@@ -78,6 +78,9 @@ class Sections(RunTest):
 
     def test_a_row_takes_the_flags_of_its_section_and_these_those_of_the_study(self):
         commands = self.output("run", self.study(), "--dry-run").splitlines()[1:]
+        planned = self.json("run", self.study(), "--dry-run")  # one document, of the kind that a run prints
+        self.assertEqual([c for s in planned["sections"] for c in s["commands"]][1:], commands)
+        self.assertEqual({(s["status"], *s["notes"], len(s["rows"])) for s in planned["sections"]}, {(0, "Not run.", 0)})
         self.assertEqual(commands, ["llmperf estimate --hw rtx4090 --runtime none --prompt 1024 --model qwen-7b --batch 1",
                                     "llmperf estimate --hw rtx4090 --runtime none --prompt 1024 --model qwen-14b --batch 1",
                                     "llmperf estimate --hw rtx4090 --runtime none --prompt 256 --model qwen-7b --batch 4"])

@@ -406,7 +406,7 @@ class BadInput(Serve):
     def test_values(self):
         for flag, value, fragment in (("--rate", "0", "--rate"), ("--rate", "1e9", "--rate"), ("--rate", "-1", "--rate"), ("--rate", "nan", "--rate"),
                                       ("--burstiness", "0", "--burstiness"), ("--input", "0", "'0' is no length"), ("--input", "9-3", "no length"),
-                                      ("--output", "lognormal:5", "lognormal:1024:0.8"), ("--prefix", "x", "no prefix"), ("--prefix", "1.5", "share of a prompt"), ("--prefix", "600", "of one of 256-512"), ("--requests", "0", "--requests"),
+                                      ("--output", "lognormal:5", "lognormal:1k:0.8"), ("--prefix", "x", "no prefix"), ("--prefix", "1.5", "share of a prompt"), ("--prefix", "600", "of one of 256-512"), ("--requests", "0", "--requests"),
                                       ("--concurrency", "0", "--concurrency"), ("--seeds", "0", "--seeds"), ("--turns", "0", "--turns"),
                                       ("--slo", "ttft", "no bound"), ("--slo", "tfft.p99=1s", "did you mean 'ttft'"), ("--slo", "ttft.p98=1s", "p95 and p99"),
                                       ("--slo", "ttft.p99=1", "1s, 50ms"), ("--engine", "vlm", "did you mean 'vllm'"), ("--engine", "vllm@x", "vllm"),

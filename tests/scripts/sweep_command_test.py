@@ -23,6 +23,21 @@ def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def with_checks(rows, header=True):
+    """Rows as an unfinished file has them: behind each a check of it and all before it; half a line is left as it is."""
+    check = 0xcbf29ce484222325
+    lines = rows.splitlines(True)
+    for i, line in enumerate(lines):
+        if i < header or not line.endswith("\n"):
+            continue
+        text = line[:-1].encode()
+        for at in range(0, len(text), 8):
+            check = (check ^ int.from_bytes(text[at:at + 8], "little")) * 0x100000001b3 % (1 << 64)
+            check ^= check >> 32
+        lines[i] = f"{line[:-1]} {check:016x}\n"
+    return "".join(lines)
+
+
 class SweepTest(ProgramTest):
     def rows(self, *words, **options):
         return rows_of(self.output(*words, "--format", "csv", **options))
@@ -260,7 +275,7 @@ class SweepTest(ProgramTest):
             os.remove(self.path("rows.csv.partial"))
         # What any interruption leaves: a beginning of the rows, the last one perhaps not whole.
         for kept in (0, 100, len(whole) // 2, len(whole) - 1, len(whole)):
-            self.write("rows.csv.partial", whole[:kept])
+            self.write("rows.csv.partial", with_checks(whole[:kept]))
             self.output(*expected, "--export", "rows.csv", "--resume")
             with open(self.path("rows.csv"), encoding="utf-8") as file:
                 self.assertTrue(file.read() == whole, f"{kept} bytes were kept")
@@ -391,7 +406,7 @@ class SweepTest(ProgramTest):
 
     def test_rows_that_resume_refuses_stay(self):
         other = self.output(*SWEEP, "--batch", "2-16*2", "--prompt", "128,1024", "--format", "csv")
-        rows = "".join(other.splitlines(True)[:5])
+        rows = with_checks("".join(other.splitlines(True)[:5]))
         for words, fragment in ((["--export", "rows.csv", "--resume"], "not of this sweep"),
                                 (["--export", "rows.csv", "--resume", "--shard", "2/2"], "not of this sweep"),
                                 (["--export", "rows.csv", "--export", "rows.jsonl", "--resume"], "one output of rows"),
@@ -405,6 +420,44 @@ class SweepTest(ProgramTest):
         self.write("rows.csv.partial", "a,b\n1,2\n")
         self.assert_bad_input([*SMALL, "--export", "rows.csv", "--resume"], "other columns")
 
+    def test_what_is_damaged_of_interrupted_rows_is_computed_again(self):
+        for form in ("csv", "jsonl"):
+            name = "rows." + form
+            words = [*SMALL, "--export", name]
+            whole = self.output(*SMALL, "--format", form)
+            header = int(form == "csv")
+            lines = with_checks(whole, header=form == "csv").splitlines(True)[:header + 6]
+            third = header + 3  # of six rows
+            changed = lines[third].replace("8", "9", 1)
+            self.assertNotEqual(changed, lines[third])
+            for what, left in (("deleted", lines[:third] + lines[third + 1:]), ("doubled", lines[:third] + lines[third - 1:]),
+                               ("changed", [*lines[:third], changed, *lines[third + 1:]]), ("text", [*lines[:third], "foo\n", *lines[third + 1:]]),
+                               ("in another order", [*lines[:third], lines[third + 1], lines[third], lines[third + 2]])):
+                with self.subTest(what, form=form):
+                    self.write(name + ".partial", "".join(left))
+                    process = self.start(*words, "--resume")
+                    _, stderr = process.communicate(timeout=self.seconds)
+                    self.assertEqual(process.returncode, 0)
+                    self.assertEqual(stderr.splitlines(), [f"llmperf: {os.path.realpath(self.path(name))}.partial: line {third + 1} is not what "
+                                                                "was written there: 3 rows before it are kept, the rest is computed again"])
+                    with open(self.path(name), encoding="utf-8") as file:
+                        self.assertEqual(file.read(), whole)
+                    os.remove(self.path(name))
+            # Nothing that a sweep wrote: it is somebody's file.
+            for left in (lines[:header] + lines[header + 3:], [line[:-18] + "\n" for line in lines]):
+                left = lines[:header] + left[header:]
+                self.write(name + ".partial", "".join(left))
+                self.assert_bad_input([*words, "--resume"], f"line {header + 1}, its first row, is not as a sweep wrote it")
+                with open(self.path(name + ".partial"), encoding="utf-8") as file:
+                    self.assertEqual(file.read(), "".join(left))
+            os.remove(self.path(name + ".partial"))
+
+    def test_cards_of_a_list_are_swept_as_they_are_estimated(self):
+        row = self.json("sweep", "-m", "llama-3.1-8b", "--hw", "2xrtx5090", "--weights", "q4_k_m", "--prompt", "64", "--gen", "4")["rows"][0]
+        one = self.json("estimate", "-m", "llama-3.1-8b", "--hw", "2xrtx5090", "--weights", "q4_k_m", "--prompt", "64", "--gen", "4")
+        self.assertEqual((row["devices"], row["ttft_s"]), (2, one["ttft_s"]))
+        self.assert_bad_input(["sweep", "-m", "qwen-7b", "--hw", "1000000xrtx3090+rtx3060"], "a list of more than 256 devices")
+
     def test_rows_that_cannot_be_read_are_reported_under_the_name_of_the_file_they_are_in(self):
         whole = self.output(*SMALL, "--format", "csv").splitlines(True)
         lines = self.output(*SMALL, "--format", "jsonl").splitlines(True)
@@ -412,6 +465,7 @@ class SweepTest(ProgramTest):
                                  ("rows.csv", "".join(whole[:2]) + '"a\n', ":3:1: a quoted field"),
                                  ("rows.jsonl", "".join(lines[:2]) + '{"point": 3}\n', "' are not of this sweep"),
                                  ("rows.jsonl", lines[0] + "x\n", ":2: no JSON object")):
+            text = with_checks(text, header=name.endswith("csv"))
             self.write(name + ".partial", text)
             done = self.run_program(*SMALL, "--export", name, "--resume")
             self.assert_error(done, USAGE, f"/{name}.partial{what}")
@@ -443,7 +497,7 @@ class SweepTest(ProgramTest):
         self.assert_bad_input(["merge", "e.csv", "b.csv"], "not complete")
         self.assert_bad_input(["merge", "a.csv", "b.txt"], "cannot tell the format")
         self.assert_bad_input(["merge", "missing.csv"], "cannot read")
-        self.assert_error(self.run_program("merge", "b.csv", "--export", "all.csv"), FAILED, "are in none of the files", "--gaps")
+        self.assert_bad_input(["merge", "b.csv", "--export", "all.csv"], "are in none of the files", "--gaps")
         self.assertFalse(os.path.exists(self.path("all.csv")) or os.path.exists(self.path("all.csv.partial")))
         self.output("merge", "b.csv", "--gaps", "--export", "all.csv")
         self.assert_bad_input(["merge", "a.csv", "a.csv", "--top", "2", "--by", "ttft_s"], "point 0 is in 'a.csv' and in 'a.csv'")

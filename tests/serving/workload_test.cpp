@@ -45,6 +45,25 @@ bool alike(const Workload& a, const Workload& b, bool times, bool lengths) {
 
 }  // namespace
 
+TEST_CASE("lengths take suffixes wherever they have a number") {
+  const auto same = [](const char* a, const char* b) {
+    return text_of(parse_lengths("input", a)) == text_of(parse_lengths("input", b));
+  };
+  CHECK(same("1k", "1024"));
+  CHECK(same("1K", "1024"));
+  CHECK(same("1.5k", "1536"));
+  CHECK(same("1M", "1048576"));
+  CHECK(same("1k-2k", "1024-2048"));
+  CHECK(same("uniform:1k-2k", "1024-2048"));
+  CHECK(same("lognormal:1k:0.8", "lognormal:1024:0.8"));
+  CHECK(parse_prefix("1k:8", parse_lengths("input", "4k")).tokens == 1024);
+  CHECK(parse_prefix("0.5", parse_lengths("input", "4k")).tokens == 2048);
+  for (const char* text : {"k", "1kk", "1.0001k", "uniform:", "uniform:1k", "-1k", "0k", "10M", "1g", "lognormal:1k"}) {
+    INFO(text);
+    CHECK_THROWS_AS(parse_lengths("input", text), Error);
+  }
+}
+
 TEST_CASE("intervals are gamma distributed: their variance is that of the burstiness") {
   // Of shape k the variance is mean^2 / k. 20,000 intervals: three standard deviations are some 6 %.
   for (const double burstiness : {0.25, 1.0, 4.0}) {

@@ -773,7 +773,7 @@ def serve(
     requests: Optional[Count] = None,
     # requests from a file: CSV or JSON lines with lengths, times (arrival_s, timestamp), hash_ids or sessions
     trace: Optional[Text] = None,
-    # prompt tokens of a request: 1024, 800-1024 (even), lognormal:1024:0.8 (mean, spread of the logarithm)
+    # prompt tokens of a request: 1024 or 1k, 800-1k (even), lognormal:1k:0.8 (mean, spread of the logarithm)
     input: Optional[Text] = None,
     # tokens to generate for a request, likewise
     output: Optional[Text] = None,
@@ -902,7 +902,7 @@ def capacity(
     requests: Optional[Count] = None,
     # requests from a file: CSV or JSON lines with lengths, times (arrival_s, timestamp), hash_ids or sessions
     trace: Optional[Text] = None,
-    # prompt tokens of a request: 1024, 800-1024 (even), lognormal:1024:0.8 (mean, spread of the logarithm)
+    # prompt tokens of a request: 1024 or 1k, 800-1k (even), lognormal:1k:0.8 (mean, spread of the logarithm)
     input: Optional[Text] = None,
     # tokens to generate for a request, likewise
     output: Optional[Text] = None,

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "report/html/assets.h"
 #include "report/html/explorer.h"
 #include "report/html/frame.h"
@@ -35,8 +36,10 @@ SourcePosition position(const std::string& text, std::size_t byte) {
 Json parsed(const std::string& text) {
   if (trim(text).empty()) refuse("empty, not a result");
   try {
-    return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+    return Json::parse(text, [](int depth, Json::parse_event_t event, Json& value) {
       if (depth > kMostDepth) refuse(fmt::format("objects lie in each other deeper than {}", kMostDepth));
+      const bool text_read = event == Json::parse_event_t::value && value.is_string();
+      if (text_read) value = without_unsafe(value.get_ref<const std::string&>(), false);
       return true;
     });
   } catch (const Json::parse_error& e) {

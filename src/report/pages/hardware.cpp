@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "descriptor/catalog.h"
 #include "estimate/price.h"
 #include "report/reports.h"
 #include "report/rows.h"
@@ -141,7 +142,9 @@ Report hardware_list_report(const DeviceList& list) {
                            rate_text(d, hardware::Engine::vector, Dtype::fp32), format_bytes_binary(*d.dram().capacity),
                            format_bandwidth(*d.dram().bandwidth)});
   }
-  return {{people}, csv_of(list.hardware), result::document("llmperf.hardware_list", list)};
+  Document page{people};
+  for (const auto& [d] : list.hardware) add_file(page, d.name, descriptor::replacing(d.source));
+  return {std::move(page), csv_of(list.hardware), result::document("llmperf.hardware_list", list)};
 }
 
 Report runtime_report(const RuntimeProfile& p) {
@@ -197,12 +200,13 @@ Report runtime_list_report(const RuntimeList& list) {
                             e.families.empty() ? "any" : join(e.families, ", "), e.host_class,
                             e.measured_on.empty() ? "none" : join(e.measured_on, ", ")});
   }
-  return {{people,
-           Paragraph{"Errors are means, cross-validated; those of classes are assumptions. Another name of llama.cpp "
-                     "under the tool ollama: ollama."},
-           engines},
-          csv_of(list.runtimes),
-          result::document("llmperf.runtime_list", list)};
+  Document page{
+      people,
+      Paragraph{"Errors are means, cross-validated; those of classes are assumptions. Another name of llama.cpp "
+                "under the tool ollama: ollama."}};
+  for (const auto& [p] : list.runtimes) add_file(page, p.name, descriptor::replacing(p.source));
+  page.push_back(engines);
+  return {std::move(page), csv_of(list.runtimes), result::document("llmperf.runtime_list", list)};
 }
 
 Report measurement_list_report(const MeasurementList& list) {

@@ -313,7 +313,9 @@ Report model_list_report(const ModelList& list) {
                            std::to_string(m.layers), std::to_string(m.hidden),
                            fmt::format("{}/{}", m.heads, m.kv_heads), m.architecture + (m.video ? " (video)" : "")});
   }
-  return {{people}, csv_of(list.models), result::document("llmperf.models", list)};
+  Document page{people};
+  for (const ModelListed& m : list.models) add_file(page, m.name, m.file);
+  return {std::move(page), csv_of(list.models), result::document("llmperf.models", list)};
 }
 
 }  // namespace llmperf::report
