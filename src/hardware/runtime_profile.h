@@ -45,7 +45,7 @@ enum class Parameter : unsigned char {
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
   // ggml's kernels (ggml_kernel.h): products, and attention that keeps its scores in memory.
-  product_rows, product_experts, scores_share, scores_memory_share, scores_bytes, per_watt,
+  product_rows, product_unpack, product_experts, scores_share, scores_memory_share, scores_bytes, per_watt,
   // Layers of a GGUF model on several devices (estimate/schedule.h).
   split_hop, split_queue, split_kernels,
   // Routed experts where they have kernels of their own (expert_kernel.cpp).
@@ -216,6 +216,7 @@ struct KernelChoices {
   std::array<std::int64_t, kFormatKernels> dequantise_rows = {};  // from here on weights are unpacked first; 0: never
   // ggml: rows up to which a vector kernel runs, which unpacks weights for every row anew.
   std::array<std::int64_t, kFormatKernels> few_rows = {};
+  std::int64_t tile_rows = 0;  // ggml: rows for which other kernels unpack weights at once; 0: for any number
   // Formats whose kernel loads weights and multiplies one after the other (exponent 1).
   std::array<bool, kFormatKernels> serial = {};
   std::int64_t format_granule = 1;  // rows of kernels that unpack on the way

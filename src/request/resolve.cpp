@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
+#include "estimate/band.h"
 #include "graph/stdit_graph.h"
 #include "hardware/runtime_execution.h"
 #include "model/weight_layout.h"
@@ -954,7 +955,8 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
 
 namespace {
 
-// What a request leaves out, and two micro-batches that take longer than one batch.
+// What a request leaves out, weights that are most of what a step waits for, and two micro-batches that take longer
+// than one batch.
 void note_serving(Resolved& r) {
   auto& text = std::get<Generation>(r.work);
   const estimate::Serving& serving = text.choices.serving;
@@ -963,6 +965,16 @@ void note_serving(Resolved& r) {
     setup.notes.push_back(fmt::format(
         "a step verifies {} tokens of every sequence; what drafts the other {} is left out{}", serving.verify,
         serving.verify - 1, r.model().next_token_layers > 0 ? " (the model's own layer for further tokens, say)" : ""));
+  }
+  if (setup.host && setup.profile && setup.execution.streams_weights) {
+    for (const estimate::Phase& phase : text.estimator->run(text.scenario).phases) {
+      const double uploads = estimate::shares_of(phase.ops)[static_cast<std::size_t>(estimate::Part::uploads)];
+      if (uploads < 0.5) continue;
+      setup.notes.push_back(
+          fmt::format("{} of {} is the host sending weights, for every micro-batch anew: with `ubatch` 2048 it does so "
+                      "less often{}",
+                      format_share(uploads), phase.name, setup.pinned_weights ? "" : ", and with `no-mmap` faster"));
+    }
   }
   if (serving.overlap_batches > 1) {
     estimate::Choices plain = text.choices;
