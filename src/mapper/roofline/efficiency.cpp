@@ -219,10 +219,10 @@ bool ggml_depends(const graph::Op& op, std::size_t parameter, const hardware::Ke
   if (any(gemm_launch, gemm_memory_share)) return true;
   const GgmlProduct kernel = ggml_product(choices, format, rows);
   const bool few = kernel == GgmlProduct::few_rows;
-  const bool own = few || kernel == GgmlProduct::packed || (format == FormatKernel::wide && has_own_wide(choices));
-  if (any(format_small_overlap) || parameter == index(format, FormatParameter::unpack_rate)) return own;
+  const bool loads = kernel != GgmlProduct::wide || format == FormatKernel::wide;
+  if (any(format_small_overlap) || parameter == index(format, FormatParameter::unpack_rate)) return loads;
   if (few) return false;
-  if (any(product_unpack)) return own;
+  if (any(product_unpack)) return loads && (kernel == GgmlProduct::packed || has_own_wide(choices));
   if (grouped && any(product_experts)) return true;
   if (kernel == GgmlProduct::packed) {
     return any(format_overlap) || parameter == index(format, FormatParameter::share);

@@ -15,7 +15,8 @@
 //      q-norm( p-norm( bytes / (share B), r n k / (cores clock u) ), 2 round(m) n k / (share F) )
 //
 //    So the two kernels meet about where the first hands over to the second, on every device alike. Where a backend
-//    has a vector kernel for several rows of 16-bit weights, its product of more rows loads them in the same way.
+//    has a vector kernel for several rows of 16-bit weights, its product of more rows loads them in the same way; a
+//    vendor's library takes no less for them than the vector kernel of one row does.
 //
 //  * Weights of 16 bits, and packed ones that were unpacked before, go to the vendor's library. A product of m rows is
 //    m / (m + m0) as fast as a long one, and a long one no faster than the power limit: chips of one architecture do as
@@ -90,7 +91,7 @@ ProductTime ggml_time(const KernelDevice& d, const hardware::ParameterValues& v,
     return {launch + all.seconds, all.unpacking, all.memory, 0, launch};
   }
   const bool own = kernel == GgmlProduct::packed || has_own_wide(c);
-  const Loading loaded = loading(d, v, format, g, own ? v[index(product_unpack)] : 0);
+  const Loading loaded = loading(d, v, format, g, own ? v[index(product_unpack)] : 1);
   if (kernel == GgmlProduct::packed) {
     const double peak = c.integer_products ? d.integer : d.matrix;
     const double share = v[index(format, FormatParameter::share)] * reached;
