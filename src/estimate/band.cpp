@@ -138,11 +138,11 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   // Of a class that states errors, they are those of devices left out.
   const bool by_class = profile.hardware.empty() && profile.range.rows > 0;
   const FittedError* whole = by_class || profile.hardware == step.device ? profile.error_of(measured) : nullptr;
-  if (whole && beyond.empty()) return band_of(*whole);
+  // Rows without uploads say nothing of them.
+  constexpr auto kUploads = static_cast<std::size_t>(Part::uploads);
+  const double uploads = kNineOfTen * shares[kUploads] * kPartErrors[kUploads].unknown;
+  if (whole && beyond.empty() && uploads <= 0) return band_of(*whole);
   if (whole && by_class) {
-    // Rows without uploads say nothing of them.
-    constexpr auto kUploads = static_cast<std::size_t>(Part::uploads);
-    const double uploads = kNineOfTen * shares[kUploads] * kPartErrors[kUploads].unknown;
     const double width = maths::log(1 + whole->widened().p90) * distance(beyond);
     return of_log(std::sqrt(width * width + uploads * uploads), whole->rows);
   }

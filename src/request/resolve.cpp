@@ -970,10 +970,12 @@ void note_serving(Resolved& r) {
     for (const estimate::Phase& phase : text.estimator->run(text.scenario).phases) {
       const double uploads = estimate::shares_of(phase.ops)[static_cast<std::size_t>(estimate::Part::uploads)];
       if (uploads < 0.5) continue;
-      setup.notes.push_back(
-          fmt::format("{} of {} is the host sending weights, for every micro-batch anew: with `ubatch` 2048 it does so "
-                      "less often{}",
-                      format_share(uploads), phase.name, setup.pinned_weights ? "" : ", and with `no-mmap` faster"));
+      constexpr std::int64_t kLong = 2048;
+      const bool more = setup.execution.micro_batch < kLong;
+      setup.notes.push_back(fmt::format("{} of {} is the host sending weights, for every micro-batch anew{}{}",
+                                        format_share(uploads), phase.name,
+                                        more ? fmt::format("; `ubatch` {} does so less often", kLong) : "",
+                                        setup.pinned_weights ? "" : "; `no-mmap` does so faster"));
     }
   }
   if (serving.overlap_batches > 1) {
