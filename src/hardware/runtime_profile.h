@@ -216,7 +216,6 @@ struct KernelChoices {
   std::array<std::int64_t, kFormatKernels> dequantise_rows = {};  // from here on weights are unpacked first; 0: never
   // ggml: rows up to which a vector kernel runs, which unpacks weights for every row anew.
   std::array<std::int64_t, kFormatKernels> few_rows = {};
-  std::int64_t tile_rows = 0;  // ggml: rows for which other kernels unpack weights at once; 0: for any number
   // Formats whose kernel loads weights and multiplies one after the other (exponent 1).
   std::array<bool, kFormatKernels> serial = {};
   std::int64_t format_granule = 1;  // rows of kernels that unpack on the way

@@ -43,7 +43,6 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("split_ungrouped", c.split_ungrouped, 0, 1);
   visit("small_rows", c.small_rows, 0, 1e9);
   visit("format_granule", c.format_granule, 1, 4096);
-  visit("tile_rows", c.tile_rows, 0, 1e9);
   visit("clock", c.clock, 0.2, 1);
   visit("fp16_accumulate", c.fp16_accumulate, 0, 1);
   visit("allocated_kv", c.allocated_kv, 0, 1e9);
