@@ -113,7 +113,7 @@ constexpr Entry kEntries[] = {
     {latent_token, "latent.token", "s", 1.2e-07, 0.7, 1e-10, 0.0001,
      "of a core's time, per token of a prompt: its latent goes to the cache"},
     {product_rows, "product.rows", "", 24, 0.7, 1e-3, 1000, "of a 16-bit product, at which it gets half as far (ggml)"},
-    {product_unpack, "product.unpack", "", 7.2, 0.2, 0, 100,
+    {product_unpack, "product.unpack", "", 7.2, 0.2, 0.1, 100,
      "rows of the vector kernel, as long as which it takes to unpack weights for more (ggml)"},
     {product_experts, "product.experts", "", 0.5, 0.4, 0.02, 1,
      "of what other products reach, of those of experts (ggml)"},
