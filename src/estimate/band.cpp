@@ -44,6 +44,7 @@ constexpr PartError kPartErrors[kParts] = {
     {"mla_decode", false, 0.2, 0.35},         //
     {"", false, 0.3, 0.3},                    // small kernels: 1 to 2.2 us each, by what an engine fuses
     {"all_reduce", false, 0.3, 0.4},          // by algorithm: a ring with a library's constants is 130 % off
+    {"", false, 0.3, 0.3},                    // a third to two thirds of the link, by host and driver
     {"", false, 0.4, 0.4},                    // the host: .2 to 1.5 ms a step, by engine and era
 };
 
@@ -83,6 +84,7 @@ Band of_log(double width, std::int64_t rows = 0) {
 Part part_of(const graph::Op& op) {
   using graph::Tag;
   if (std::holds_alternative<graph::Overhead>(op.body)) return Part::host;
+  if (const auto* sent = std::get_if<graph::Transfer>(&op.body); sent && sent->weights) return Part::uploads;
   if (op.place == graph::Place::network || op.place == graph::Place::link) return Part::collectives;
   if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
     if (attention->shared_kv || attention->qk_dim != attention->v_dim) return Part::latent_attention;
@@ -139,9 +141,14 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   double clock = 0;
   for (const hardware::Beyond& way : beyond) clock += way.way == Way::power ? maths::log(way.excess) : 0;
   const FittedError* whole = by_class || profile.hardware == step.device ? profile.error_of(measured) : nullptr;
-  if (whole && beyond.empty()) return band_of(*whole);
+  // Rows without uploads say nothing of them.
+  constexpr auto kUploads = static_cast<std::size_t>(Part::uploads);
+  const double uploads = kNineOfTen * shares[kUploads] * kPartErrors[kUploads].unknown;
+  if (whole && beyond.empty() && uploads <= 0) return band_of(*whole);
   const auto with_clock = [&](double width, std::int64_t rows = 0) { return of_log(std::hypot(width, clock), rows); };
-  if (whole && by_class) return with_clock(maths::log(1 + whole->widened().p90) * distance(beyond), whole->rows);
+  if (whole && by_class) {
+    return with_clock(std::hypot(maths::log(1 + whole->widened().p90) * distance(beyond), uploads), whole->rows);
+  }
   const double common = whole ? kCommon : kUnmeasured;
   double square = common * common;
   for (std::size_t i = 0; i < kParts; ++i) {

@@ -30,7 +30,8 @@ enum class Part : unsigned char {
   latent_attention,
   small,  // every other kernel
   collectives,
-  host,  // what the runtime takes beside the kernels
+  uploads,  // of weights that a host keeps
+  host,     // what the runtime takes beside the kernels
   count
 };
 inline constexpr std::size_t kParts = static_cast<std::size_t>(Part::count);

@@ -214,6 +214,11 @@ class OpExplainer {
     const Term rate =
         named("link_rate", link.per_direction.value,
               fmt::format("B/s, {} between host and device, one way ({})", link.name, hardware::name(link.provenance)));
+    const auto staged = estimator_.machine().staging(op_);
+    if (staged && *staged < link.per_direction && metric != Metric::roof_s) {
+      return done(metric, part(Metric::network_bytes) /
+                              named("staging", staged->value, "B/s, pageable memory by way of the driver's buffers"));
+    }
     const auto share = estimator_.machine().upload_share(op_);
     if (!share || metric == Metric::roof_s) return done(metric, part(Metric::network_bytes) / rate);
     const double of_rate = get(estimator_.setup().profile->values, *share);

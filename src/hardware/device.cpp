@@ -596,6 +596,7 @@ Device parse_device(const descriptor::Document& document) {
   }
   device.cores = reader.optional_int("cores", IntRange{1, 10'000'000});
   device.core_bandwidth = read_bandwidth(reader, "core_bandwidth");
+  device.staging = read_bandwidth(reader, "staging");
   device.numa_nodes = reader.int_or("numa_nodes", 1, IntRange{1, 1024});
   device.clock_hz = read_with_unit(reader, "clock", kFrequencyUnits, 1e12, "2520 MHz");
   device.measured_clock_hz = read_with_unit(reader, "measured_clock", kFrequencyUnits, 1e12, "2700 MHz");

@@ -167,12 +167,14 @@ struct Device {
   std::int64_t devices_per_node = 1;  // a server (atlas-800i-a2) is described by one of its devices and their number
   std::optional<std::int64_t> cores;  // SMs, compute units, AI cores
   std::optional<BytesPerSecond> core_bandwidth;  // of a CPU: of the memory bandwidth, what one core draws
-  std::int64_t numa_nodes = 1;                   // of a CPU: that cores and memory are divided into
-  std::optional<double> clock_hz;                // that the peaks are given at
-  std::optional<double> measured_clock_hz;       // that the device was seen to run products at, where that is another
-  std::optional<double> power_w;                 // TDP of one device, or the limit below it
-  std::optional<PowerLimit> power_limit;         // none: the whole TDP
-  std::optional<PowerShares> power_shares;       // of it
+  // Of a CPU: what its driver brings to a device of pageable memory, by way of buffers of its own; nothing: as usual.
+  std::optional<BytesPerSecond> staging;
+  std::int64_t numa_nodes = 1;              // of a CPU: that cores and memory are divided into
+  std::optional<double> clock_hz;           // that the peaks are given at
+  std::optional<double> measured_clock_hz;  // that the device was seen to run products at, where that is another
+  std::optional<double> power_w;            // TDP of one device, or the limit below it
+  std::optional<PowerLimit> power_limit;    // none: the whole TDP
+  std::optional<PowerShares> power_shares;  // of it
   std::vector<Price> prices;
 
   const MemoryLevel& dram() const { return memory.back(); }

@@ -45,7 +45,7 @@ enum class Parameter : unsigned char {
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
   // ggml's kernels (ggml_kernel.h): products, and attention that keeps its scores in memory.
-  product_rows, product_experts, scores_share, scores_memory_share, scores_bytes, per_watt,
+  product_rows, product_unpack, product_experts, scores_share, scores_memory_share, scores_bytes, per_watt,
   // Layers of a GGUF model on several devices (estimate/schedule.h).
   split_hop, split_queue, split_kernels,
   // Routed experts where they have kernels of their own (expert_kernel.cpp).

@@ -27,6 +27,7 @@ Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, c
                  BytesPerSecond link, const hardware::RuntimeProfile* profile, TileModel tiles, const HostSide& side)
     : device_(device), link_(link), pinned_(side.pinned), cluster_(cluster) {
   if (host) host_.emplace(*host);
+  if (host) staging_ = host->staging;
   if (host && side.profile) host_efficiency_.emplace(*host, *side.profile, *host_);
   if (profile && profile->choices.tile_mappings && !device.tile_array) {
     throw Error::bad_input("`runtime`: " + profile->name + " maps ops to tiles, and " + device.name + " has none");
@@ -42,6 +43,7 @@ OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
   switch (op.place) {
     case graph::Place::link: {
       OpTime t = time_over_link(work, link_);
+      if (const auto staged = staging(op)) t.total = std::max(t.total, work.network / *staged);
       if (const auto share = upload_share(op)) t.total = t.total / get(efficiency_->profile().values, *share);
       return t;
     }
@@ -77,9 +79,21 @@ OpTime Machine::mean_time(const graph::Op& op, const cost::Work& work) const {
   return mean;
 }
 
-std::optional<hardware::Parameter> Machine::upload_share(const graph::Op& op) const {
+namespace {
+
+bool sends_weights(const graph::Op& op) {
   const auto* sent = std::get_if<graph::Transfer>(&op.body);
-  if (!efficiency_ || sent == nullptr || sent->weights == nullptr) return std::nullopt;
+  return sent && sent->weights;
+}
+
+}  // namespace
+
+std::optional<BytesPerSecond> Machine::staging(const graph::Op& op) const {
+  return efficiency_ && sends_weights(op) && !pinned_ ? staging_ : std::nullopt;
+}
+
+std::optional<hardware::Parameter> Machine::upload_share(const graph::Op& op) const {
+  if (!efficiency_ || !sends_weights(op) || staging(op)) return std::nullopt;
   return pinned_ ? hardware::Parameter::upload_pinned_share : hardware::Parameter::upload_share;
 }
 

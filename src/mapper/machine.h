@@ -71,8 +71,10 @@ class Machine {
   // Null for the speed of light.
   const Efficiency* efficiency() const { return efficiency_ ? &*efficiency_ : nullptr; }
   const Efficiency* host_efficiency() const { return host_efficiency_ ? &*host_efficiency_ : nullptr; }
-  // What is sent of a link to the host: null for activations, which take all of it.
+  // What is sent of a link to the host: null for activations, which take all of it, and where the host's staging says.
   std::optional<hardware::Parameter> upload_share(const graph::Op& op) const;
+  // Of weights in pageable memory, on a host that says.
+  std::optional<BytesPerSecond> staging(const graph::Op& op) const;
   // Null where ops are not timed by mappings.
   const tile::TileMapper* tiles() const { return tiles_.get(); }
 
@@ -82,6 +84,7 @@ class Machine {
   Roofline device_;
   std::optional<Roofline> host_;
   BytesPerSecond link_;
+  std::optional<BytesPerSecond> staging_;
   bool pinned_;
   cost::Cluster cluster_;
   std::optional<Efficiency> efficiency_;

@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
+#include "estimate/band.h"
 #include "graph/stdit_graph.h"
 #include "hardware/runtime_execution.h"
 #include "model/weight_layout.h"
@@ -961,7 +962,8 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
 
 namespace {
 
-// What a request leaves out, and two micro-batches that take longer than one batch.
+// What a request leaves out, weights that are most of what a step waits for, and two micro-batches that take longer
+// than one batch.
 void note_serving(Resolved& r) {
   auto& text = std::get<Generation>(r.work);
   const estimate::Serving& serving = text.choices.serving;
@@ -970,6 +972,18 @@ void note_serving(Resolved& r) {
     setup.notes.push_back(fmt::format(
         "a step verifies {} tokens of every sequence; what drafts the other {} is left out{}", serving.verify,
         serving.verify - 1, r.model().next_token_layers > 0 ? " (the model's own layer for further tokens, say)" : ""));
+  }
+  if (setup.host && setup.profile && setup.execution.streams_weights) {
+    for (const estimate::Phase& phase : text.estimator->run(text.scenario).phases) {
+      const double uploads = estimate::shares_of(phase.ops)[static_cast<std::size_t>(estimate::Part::uploads)];
+      if (uploads < 0.5) continue;
+      constexpr std::int64_t kLong = 2048;
+      const bool more = setup.execution.micro_batch < kLong;
+      setup.notes.push_back(fmt::format("{} of {} is the host sending weights, for every micro-batch anew{}{}",
+                                        format_share(uploads), phase.name,
+                                        more ? fmt::format("; `ubatch` {} does so less often", kLong) : "",
+                                        setup.pinned_weights ? "" : "; `no-mmap` does so faster"));
+    }
   }
   if (serving.overlap_batches > 1) {
     estimate::Choices plain = text.choices;

@@ -506,6 +506,8 @@ Type fields_of(Fields<hardware::Device> f) {
       .of<&D::cores>("cores", "null: not stated")
       .of<&D::core_bandwidth>("core_bandwidth_bytes_per_s", "of a CPU, what one core draws of the memory's")
       .only_when(has<&D::core_bandwidth>)
+      .of<&D::staging>("staging_bytes_per_s", "of a CPU, what its driver brings to a device of pageable memory")
+      .only_when(has<&D::staging>)
       .of<&D::numa_nodes>("numa_nodes", "of a CPU, where there are several")
       .only_when([](const D& d) { return d.numa_nodes > 1; })
       .of<&D::clock_hz>("clock_hz", "that the peaks are given at; null: not stated")

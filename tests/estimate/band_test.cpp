@@ -68,6 +68,23 @@ TEST_CASE("inside of the range the errors of steps left out are the band", "[ban
         Approx(1.75 * std::sqrt(kCommon * kCommon + 0.2 * 0.2) * distance(batch)));
 }
 
+TEST_CASE("weights that a host sends widen the band of a class, whose rows have none", "[band]") {
+  RuntimeProfile of_class = profile();
+  of_class.hardware.clear();
+  of_class.range.rows = 100;
+  const auto band = [&](double uploads) {
+    Shares shares = only(Part::products, 1 - uploads);
+    shares[static_cast<std::size_t>(Part::uploads)] = uploads;
+    return width(band_of(of_class, kStep, shares, "decode", {}));
+  };
+  CHECK(band(0) == Approx(std::log1p(0.1)));
+  // 0.3 of their time, 1.75 of that for nine of ten.
+  CHECK(band(0.8) == Approx(std::hypot(std::log1p(0.1), 1.75 * 0.8 * 0.3)));
+  const model::StoredFormat stored{.bits = 4.5};
+  CHECK(part_of({.name = "send_weights", .place = graph::Place::link, .body = graph::Transfer{.weights = &stored}}) ==
+        Part::uploads);
+}
+
 TEST_CASE("a part that was measured on another device, or nowhere, is known less", "[band]") {
   const StepSize elsewhere{.weights = "fp8", .device = "other"};
   CHECK(error_of(Part::products, profile(), elsewhere) > error_of(Part::products, profile(), kStep));

@@ -291,6 +291,33 @@ TEST_CASE("weights on the host are uploaded at a share of the link's rate, and p
   CHECK(sent() == Approx(bytes / 32e9));
 }
 
+TEST_CASE(
+    "a host that says what its driver brings of pageable memory replaces the share of it, and not that of pinned") {
+  const model::Decoder model = model::load_decoder("llama-2-7b");
+  const hardware::RuntimeProfile profile = hardware::load_runtime_profile(rtx4090(), "llama.cpp");
+  Choices choices = choices_for("f16");
+  choices.gpu_layers = 5;  // the head and 4 layers
+  choices.profile = &profile;
+  hardware::Device host = cpu();
+  host.staging = BytesPerSecond{4e9};
+  choices.host = &host;
+  const auto sent = [&] {
+    const Estimate e = estimator(model, choices).run({1, 64, 1});
+    double seconds = 0;
+    for (const estimate::OpEstimate& op : e.phases[0].ops) {
+      if (op.op.name == "send_weights") seconds += op.step_time().value;
+    }
+    return seconds;
+  };
+  const double bytes = 28 * 2.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);
+  CHECK(sent() == Approx(bytes / 4e9));
+  host.staging = BytesPerSecond{1e12};
+  CHECK(sent() == Approx(bytes / 32e9));  // no more than the link's
+  host.staging = BytesPerSecond{4e9};
+  choices.pinned_weights = true;
+  CHECK(sent() == Approx(bytes / (0.8 * 32e9)));
+}
+
 TEST_CASE("the host's ops are timed by a profile of its own, where it computes any") {
   const model::Decoder model = model::load_decoder("llama-2-7b");
   const hardware::RuntimeProfile profile = hardware::load_runtime_profile(rtx4090(), "llama.cpp");

@@ -37,6 +37,7 @@ ParameterValues values() {
                                    {format_small_overlap, 2},
                                    {dequantise_share, 0.5},
                                    {product_rows, 100},
+                                   {product_unpack, 0},
                                    {product_experts, 0.5},
                                    {per_watt, 1e14},
                                    {scores_share, 0.5},
@@ -46,7 +47,7 @@ ParameterValues values() {
                                    {decode_memory_share, 0.5}});
   v[index(kFormat, FormatParameter::unpack_rate)] = 20;
   v[index(kFormat, FormatParameter::share)] = 0.25;
-  v[index(FormatKernel::wide, FormatParameter::unpack_rate)] = 4;
+  v[index(FormatKernel::wide, FormatParameter::unpack_rate)] = 1e9;
   return v;
 }
 KernelChoices choices() {
@@ -74,6 +75,36 @@ TEST_CASE("more rows are multiplied in 8 bits, or in 16 where a backend has no s
   KernelChoices c = choices();
   c.integer_products = false;
   CHECK(seconds(kFormat, call(100), false, c) == Approx(1e-6 + 8e-6));
+}
+
+TEST_CASE("unpacking for many rows takes as long as the vector kernel does for some, and rows are rounded up") {
+  ParameterValues v = values();
+  v[index(product_unpack)] = 6;
+  KernelChoices c = choices();
+  c.format_granule = 8;
+  const auto packed = [&](double m) { return ggml_time(device(), v, c, kFormat, call(m), false).seconds - 1e-6; };
+  // 6 rows at 5 us beside the 1 us of the weights, then 16 rows: 3.2e7 operations at 100 Top/s.
+  CHECK(packed(9) == Approx(std::hypot(1e-6, 30e-6) + 0.32e-6));
+  CHECK(packed(16) == Approx(packed(9)));
+  CHECK(packed(129) == Approx(std::hypot(1e-6, 30e-6) + 2.72e-6));  // 136 rows
+  // However fast a device multiplies, 9 rows take no less than 6 did before, where 8 took as long as 8.
+  CHECK(packed(9) > seconds(kFormat, call(6)));
+}
+
+TEST_CASE("16-bit weights are loaded in tiles where a backend has a vector kernel for several rows of them") {
+  ParameterValues v = values();
+  v[index(product_unpack)] = 6;
+  v[index(FormatKernel::wide, FormatParameter::unpack_rate)] = 4;
+  KernelChoices c = choices();
+  GemmCall g = call(100);
+  g.second_bytes = 2e6;
+  // A library takes no less than the vector kernel does for one row, 25 us beside the 4 us of the weights.
+  CHECK(ggml_time(device(), v, c, FormatKernel::wide, g, false).seconds - 1e-6 ==
+        Approx(std::hypot(std::hypot(4e-6, 25e-6), 4e-6)));
+  c.few_rows[static_cast<std::size_t>(FormatKernel::wide)] = 8;
+  // 4 us of the weights beside 6 rows at 25 us.
+  CHECK(ggml_time(device(), v, c, FormatKernel::wide, g, false).seconds - 1e-6 ==
+        Approx(std::hypot(std::hypot(4e-6, 150e-6), 4e-6)));
 }
 
 TEST_CASE("experts get half as far") { CHECK(seconds(kFormat, call(100), true) == Approx(1e-6 + 4e-6)); }

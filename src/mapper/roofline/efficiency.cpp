@@ -217,15 +217,17 @@ bool ggml_depends(const graph::Op& op, std::size_t parameter, const hardware::Ke
   const FormatKernel format = gemm->weights->kernel.value_or(FormatKernel::wide);
   const double rows = grouped ? d(gemm->m) / gemm->weight_matrices : d(gemm->m);
   if (any(gemm_launch, gemm_memory_share)) return true;
-  switch (ggml_product(choices, format, rows)) {
-    case GgmlProduct::few_rows:
-      return any(format_small_overlap) || parameter == index(format, FormatParameter::unpack_rate);
-    case GgmlProduct::packed:
-      return any(format_overlap) || parameter == index(format, FormatParameter::share) ||
-             (grouped && any(product_experts));
-    case GgmlProduct::wide: break;
+  const GgmlProduct kernel = ggml_product(choices, format, rows);
+  const bool few = kernel == GgmlProduct::few_rows;
+  const bool loads = kernel != GgmlProduct::wide || format == FormatKernel::wide;
+  if (any(format_small_overlap) || parameter == index(format, FormatParameter::unpack_rate)) return loads;
+  if (few) return false;
+  if (any(product_unpack)) return loads && (kernel == GgmlProduct::packed || has_own_wide(choices));
+  if (grouped && any(product_experts)) return true;
+  if (kernel == GgmlProduct::packed) {
+    return any(format_overlap) || parameter == index(format, FormatParameter::share);
   }
-  return any(gemm_share, gemm_overlap, product_rows, per_watt) || (grouped && any(product_experts)) ||
+  return any(gemm_share, gemm_overlap, product_rows, per_watt) ||
          (format != FormatKernel::wide && any(dequantise_share));
 }
 
@@ -375,6 +377,11 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
   // Shares of kernels that multiply in 8 bits are of the 16-bit rate, half of their own. Where a device has no such
   // rate the products run in 16 bits, and get as far on those.
   if (multiplies_in_8_bits(format) && bits(gemm.weights->compute) > 8) device.matrix /= 2;
+  // ExLlama's kernel runs on vector units. Its share is of twice their rate, which on the card that it was fitted to is
+  // the matrix peak.
+  if (choices.serial[static_cast<std::size_t>(format)]) {
+    device.matrix = std::max(device.matrix, 2 * roofline_.vector_rate().value * choices.clock);
+  }
   return weight_time(device, profile_.values, choices, format, call);
 }
 

@@ -6,9 +6,17 @@
 //
 //      p-norm( bytes of weights / (share B), m n k / (cores clock u) )
 //
-//  * Of more rows, weights as they are packed meet activations in 8 bits, or in 16 where a backend has no such kernel:
+//  * Of more rows, a kernel loads weights as they are packed, unpacks them for many rows at once, and then multiplies
+//    them by activations in 8 bits, or in 16 where a backend has no such kernel. Unpacking goes through the cores' own
+//    memory, at whose barriers they wait: it takes as long as the vector kernel does for some r rows. What more tiles
+//    of rows unpack again is part of the share. Rows are rounded up to what a matrix instruction multiplies; those of
+//    experts are a mean, and on the mean the share of experts holds that, too:
 //
-//      q-norm( bytes of weights / (share B), 2 m n k / (share F) )
+//      q-norm( p-norm( bytes / (share B), r n k / (cores clock u) ), 2 round(m) n k / (share F) )
+//
+//    So the two kernels meet about where the first hands over to the second, on every device alike. Where a backend
+//    has a vector kernel for several rows of 16-bit weights, its product of more rows loads them in the same way; a
+//    vendor's library takes no less for them than the vector kernel of one row does.
 //
 //  * Weights of 16 bits, and packed ones that were unpacked before, go to the vendor's library. A product of m rows is
 //    m / (m + m0) as fast as a long one, and a long one no faster than the power limit: chips of one architecture do as
@@ -37,6 +45,20 @@ constexpr double kKeyBlock = 256;  // that flash attention's cache is padded to
 
 double elements(const GemmCall& g) { return g.m * g.n * g.k * g.batch; }
 
+// Reading weights and unpacking them for `rows` rows by the vector kernel, or as long as that takes.
+struct Loading {
+  double memory;
+  double unpacking;
+  double seconds;
+};
+Loading loading(const KernelDevice& d, const hardware::ParameterValues& v, FormatKernel format, const GemmCall& g,
+                double rows) {
+  const double memory = g.second_bytes / (d.bandwidth * v[index(gemm_memory_share)]);
+  const double rate = d.cores * d.clock * v[index(format, FormatParameter::unpack_rate)];
+  const double unpacking = rows * g.n * g.k * g.batch / rate;
+  return {memory, unpacking, overlapped(memory, unpacking, v[index(format_small_overlap)])};
+}
+
 double wide_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g) {
   constexpr double kPowerNorm = 4;
   const double all = 2 * elements(g);
@@ -54,33 +76,39 @@ GgmlProduct ggml_product(const hardware::KernelChoices& c, FormatKernel format, 
   return unpacks || format == FormatKernel::wide ? GgmlProduct::wide : GgmlProduct::packed;
 }
 
+bool has_own_wide(const hardware::KernelChoices& c) {
+  return c.few_rows[static_cast<std::size_t>(FormatKernel::wide)] > 1;
+}
+
 ProductTime ggml_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
                       FormatKernel format, const GemmCall& g, bool experts) {
   const double launch = v[index(gemm_launch)];
   if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
-  const double rate = d.bandwidth * v[index(gemm_memory_share)];
-  const double memory = g.second_bytes / rate;
   const double reached = experts ? v[index(product_experts)] : 1;
-  switch (ggml_product(c, format, g.m)) {
-    case GgmlProduct::few_rows: {
-      const double unpacking = elements(g) / (d.cores * d.clock * v[index(format, FormatParameter::unpack_rate)]);
-      return {launch + overlapped(memory, unpacking, v[index(format_small_overlap)]), unpacking, memory, 0, launch};
-    }
-    case GgmlProduct::packed: {
-      const double peak = c.integer_products ? d.integer : d.matrix;
-      const double compute = 2 * elements(g) / (peak * v[index(format, FormatParameter::share)] * reached);
-      return {launch + overlapped(memory, compute, v[index(format_overlap)]), compute, memory, 0, launch};
-    }
-    case GgmlProduct::wide: break;
+  const GgmlProduct kernel = ggml_product(c, format, g.m);
+  if (kernel == GgmlProduct::few_rows) {
+    const Loading all = loading(d, v, format, g, g.m);
+    return {launch + all.seconds, all.unpacking, all.memory, 0, launch};
+  }
+  const bool own = kernel == GgmlProduct::packed || has_own_wide(c);
+  const Loading loaded = loading(d, v, format, g, own ? v[index(product_unpack)] : 1);
+  if (kernel == GgmlProduct::packed) {
+    const double peak = c.integer_products ? d.integer : d.matrix;
+    const double share = v[index(format, FormatParameter::share)] * reached;
+    const double rows = experts ? g.m : round_up(g.m, static_cast<double>(c.format_granule));
+    const double compute = 2 * rows * g.n * g.k * g.batch / (peak * share);
+    return {launch + overlapped(loaded.seconds, compute, v[index(format_overlap)]), loaded.unpacking + compute,
+            loaded.memory, 0, launch};
   }
   const double compute = wide_seconds(d, v, g) / reached;
   if (format == FormatKernel::wide) {
-    return {launch + overlapped(memory, compute, v[index(gemm_overlap)]), compute, memory, 0, launch};
+    return {launch + overlapped(loaded.seconds, compute, v[index(gemm_overlap)]), loaded.unpacking + compute,
+            loaded.memory, 0, launch};
   }
   constexpr double kWideBytes = 2;
   const double copy = kWideBytes * g.n * g.k * g.batch;
   const double unpacking = copy / (d.bandwidth * v[index(dequantise_share)]);
-  const double read = copy / rate;
+  const double read = copy / (d.bandwidth * v[index(gemm_memory_share)]);
   return {2 * launch + unpacking + overlapped(read, compute, v[index(gemm_overlap)]), compute, unpacking + read, 0,
           2 * launch};
 }

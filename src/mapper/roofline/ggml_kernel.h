@@ -13,6 +13,9 @@ namespace llmperf::mapper {
 enum class GgmlProduct : unsigned char { few_rows, packed, wide };
 GgmlProduct ggml_product(const hardware::KernelChoices& choices, FormatKernel format, double rows);
 
+// Whether products of 16-bit weights are the backend's own, and load them as packed ones, or a vendor's library.
+bool has_own_wide(const hardware::KernelChoices& choices);
+
 // A product with weights of the format; `experts`: of several that one kernel multiplies. call.second_bytes: as stored.
 // device.unpacked: the rate of 16-bit products.
 ProductTime ggml_time(const KernelDevice& device, const hardware::ParameterValues& values,

@@ -69,12 +69,13 @@ ProductTime weight_time(const KernelDevice& d, const hardware::ParameterValues& 
 
   const bool has_small = c.small_rows > 0;
   const bool small = has_small && g.m <= static_cast<double>(c.small_rows);
-  const double rows = g.m <= kVectorRows ? g.m : round_up(g.m, static_cast<double>(c.format_granule));
+  // ExLlama's, which loads and multiplies in turns, deals rows to blocks of 8, the last of which takes what is left.
+  const bool serial = c.serial[static_cast<std::size_t>(format)];
+  const double rows = serial || g.m <= kVectorRows ? g.m : round_up(g.m, static_cast<double>(c.format_granule));
   const double share = v[index(format, small ? FormatParameter::small_share : FormatParameter::share)];
   const double compute = 2 * rows * g.n * g.k * g.batch / (d.matrix * share) * (1 + idle_share(d, format, rows, g));
   const double bytes = g.second_bytes + g.first_bytes + g.result_bytes;
   const double memory = bytes / (d.bandwidth * v[index(format, FormatParameter::memory_share)]);
-  const bool serial = c.serial[static_cast<std::size_t>(format)];
   const double overlap = serial ? 1 : v[index(has_small && !small ? format_small_overlap : format_overlap)];
   const double launch = v[index(gemm_launch)] + (in_stripes(format) ? v[index(format, FormatParameter::reduce)] : 0);
   return {launch + overlapped(compute, memory, overlap), compute, memory, 0, launch};
