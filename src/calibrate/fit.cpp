@@ -49,7 +49,7 @@ class Minimiser {
     evaluate(point_);
     for (Eigen::Index row = 0; row < rows_; ++row) {
       if (weight(row) > 0 && !std::isfinite(point_.residuals[row])) {
-        throw Error::failed(fmt::format("the prediction of measurement {} is not a positive time", row + 1));
+        throw Error::bad_input(fmt::format("the prediction of measurement {} is not a positive time", row + 1));
       }
     }
   }

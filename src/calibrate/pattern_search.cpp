@@ -59,7 +59,7 @@ FitResult pattern_search(const FitProblem& problem, const SearchOptions& options
   for (std::size_t i = 0; i < best.predicted.size(); ++i) {
     const bool counts = problem.weights.empty() || problem.weights[i] > 0;
     if (counts && !(best.predicted[i] > 0 && std::isfinite(best.predicted[i]))) {
-      throw Error::failed(fmt::format("the prediction of measurement {} is not a positive time", i + 1));
+      throw Error::bad_input(fmt::format("the prediction of measurement {} is not a positive time", i + 1));
     }
   }
   FitResult result;
