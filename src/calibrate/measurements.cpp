@@ -302,12 +302,19 @@ class FileParser {
     if (!reader_.next()) {
       problems_.add(0, 0, "holds no header line and no rows");
     } else if (read_header() && problems_.empty()) {
-      const std::size_t before = into_->rows.size() + into_->refused.size();
+      const std::size_t before = into_->rows.size();
+      const std::size_t told = into_->refused.size();
       in_rows_ = true;
       while (problems_.empty() && reader_.next()) read_row();
       note_broken();
       into_->files.back().notes = reader_.comments();
-      if (into_->rows.size() + into_->refused.size() == before) problems_.add(0, 0, "holds a header line and no rows");
+      std::stable_sort(into_->refused.begin() + static_cast<std::ptrdiff_t>(told), into_->refused.end(),
+                       [](const Diagnostic& a, const Diagnostic& b) {
+                         return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
+                       });
+      if (into_->rows.size() == before && into_->refused.size() == told) {
+        problems_.add(0, 0, "holds a header line and no rows");
+      }
     }
     problems_.throw_if_any();
   }
@@ -337,14 +344,17 @@ class FileParser {
     if (requests_ && named("tpot_ms") && !at_[Column("gen_tokens").index]) missing.push_back("'gen'");
     if (missing.empty()) return true;
     problem(1, fmt::format("no column {}", join(missing, ", ")),
-            serving_ ? "taken for measurements of servers, because there are columns of their figures"
-                     : fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
-                                   ops_ ? "ops" : "steps", ops_ ? "a" : "no"));
+            requests_  ? "`hw`, `model` and `weights` beside the file say what no column does"
+            : serving_ ? "taken for measurements of servers, because there are columns of their figures"
+                       : fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
+                                     ops_ ? "ops" : "steps", ops_ ? "a" : "no"));
     return false;
   }
 
   void read_column_name(std::size_t i, const descriptor::CsvCell& cell) {
-    const std::string_view name = requests_ && cell.text == "gen" ? "gen_tokens" : std::string_view(cell.text);
+    std::string_view name = cell.text;
+    if (requests_ && (name == "gen" || name == "output")) name = "gen_tokens";
+    if (requests_ && name == "input") name = "prompt";
     const auto* known = std::find_if(std::begin(kColumns), std::end(kColumns),
                                      [&](const ColumnInfo& info) { return use(info) != '-' && info.name == name; });
     if (known != std::end(kColumns)) {

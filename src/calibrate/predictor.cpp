@@ -111,7 +111,6 @@ void check_backend(const StepRow& row, const hardware::Device& device) {
 }  // namespace
 
 estimate::Choices Predictor::choices_of(const StepRow& row, const model::Decoder& decoder) {
-  check_backend(row, device_);
   estimate::Choices choices = step_choices(row, profile_, decoder);
   if (row.ubatch > 0) choices.micro_batch = row.ubatch;
   if (!estimate::has_own_memory(device_)) return choices;
@@ -142,10 +141,10 @@ const Predictor::Case& Predictor::case_of(const StepRow& row) {
     throw Error::bad_input(broken.front().message, broken.front().hint);
   }
   auto made = std::make_unique<Case>();
-  if (row.threads > 0) {  // more than there are cores share them
-    const hardware::Device* cpu = choices.host != nullptr ? choices.host : &device_;
+  const hardware::Device* cpu = device_.kind == hardware::DeviceKind::cpu ? &device_ : choices.host;
+  if (row.threads > 0 && cpu != nullptr) {
     choices.threads = std::min(row.threads, cpu->cores.value_or(row.threads));
-    if (*choices.threads < row.threads) {
+    if (*choices.threads < row.threads) {  // they share the cores
       made->note = fmt::format("{} threads on {} cores of {}: as one each", row.threads, *cpu->cores, cpu->name);
     }
   }
@@ -172,6 +171,7 @@ bool Predictor::runs(std::size_t row, const StepRow& step) const {
 }
 
 void Predictor::add_step(const StepRow& row) {
+  check_backend(row, device_);
   const Case& of = case_of(row);
   estimate::Estimator& estimator = *of.estimator;
   const estimate::Setup& setup = estimator.setup();

@@ -252,7 +252,10 @@ double rule_of(const StepRow& row, const RowRoof& roof) {
 
 std::string baseline_kind(const Row& row) {
   return match(
-      row.of, [&](const OpRow& op) { return fmt::format("{} {}{}", row.hardware, op.op, ' ' + op.runtime); },
+      row.of,
+      [&](const OpRow& op) {
+        return fmt::format("{} {}{}{}", row.hardware, op.runtime, op.runtime.empty() ? "" : " ", op.op);
+      },
       [&](const StepRow& step) {
         return fmt::format("{} {} {} {}", row.hardware, runtime_name(step), step.weights, name(step.phase));
       },

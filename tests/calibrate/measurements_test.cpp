@@ -326,7 +326,7 @@ TEST_CASE("a file of nothing but bad lines is not read to its end", "[measuremen
 }
 
 TEST_CASE("requests of one length are a step of prefill and the mean one of decode", "[measurements]") {
-  const Beside beside{.hardware = "h100-sxm", .model = "llama-3.1-8b", .weights = "bf16"};
+  const Beside beside{.hardware = "h100-sxm", .model = "llama-3.1-8b", .weights = "bf16", .runtime = {}};
   const Measurements m =
       parse_measurements("batch,prompt,gen,ttft_ms,tpot_ms\n4,1000,200,80,7.5\n1,64,10,,6\n", "t.csv", beside);
   REQUIRE(m.rows.size() == 3);
@@ -349,6 +349,8 @@ TEST_CASE("requests of one length are a step of prefill and the mean one of deco
   CHECK(m.rows[2].line == 3);
   CHECK(std::get<StepRow>(m.rows[2].of).context == 69);
   CHECK(parse_measurements(format_measurements(m), "u.csv").rows.at(1).of == m.rows[1].of);
+  const Measurements again = parse_measurements("batch,input,output,tpot_ms\n4,1000,200,7.5\n", "t.csv", beside);
+  CHECK(again.rows.at(0).of == m.rows[1].of);
   CHECK(problems_of("batch,prompt,gen,ttft_ms\n1,64,8,5\n") ==
         std::vector<std::string>{"t.csv:1:1: no column 'hardware', 'model', 'weights'"});
   CHECK(problems_of("hardware,model,weights,batch,gen,tpot_ms\nd,m,bf16,1,8,5\n") ==

@@ -104,8 +104,17 @@ void add_error_tables(Document& doc, const std::string& title, std::span<const G
       for (const GroupErrors& g : kind) add_errors(small, g, baselines);
     }
   }
-  if (!small.rows.empty()) doc.push_back(std::move(small));
-  for (Table& t : large) doc.push_back(std::move(t));
+  if (!small.rows.empty()) large.insert(large.begin(), std::move(small));
+  for (Table& t : large) {
+    for (std::size_t c = t.columns.size(); --c > 0;) {  // names have the room of what nothing is known of
+      const auto none = [&](const auto& row) { return row[c].empty() || row[c] == "-"; };
+      if (!std::all_of(t.rows.begin(), t.rows.end(), none)) continue;
+      const auto at = static_cast<std::ptrdiff_t>(c);
+      t.columns.erase(t.columns.begin() + at);
+      for (auto& row : t.rows) row.erase(row.begin() + at);
+    }
+    doc.push_back(std::move(t));
+  }
 }
 
 // ---- The rows of a validation as data, written straight to text: there may be tens of thousands
