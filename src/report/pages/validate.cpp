@@ -358,8 +358,9 @@ void add_rows(const Validation& v, Document& doc) {
     const calibrate::ValidatedRow* r = rows[i];
     const calibrate::Row& row = v.measurements.rows[r->row];
     t.rows.push_back({files ? fmt::format("{}:{}", row.file + 1, row.line) : std::to_string(row.line),
-                      short_text(parts[i]), format_seconds(row.latency), format_seconds(Seconds{r->predicted}),
-                      signed_share(v.error(*r)), format_seconds(Seconds{r->roofline}), marks(*r)});
+                      rows.size() > 1 ? short_text(parts[i]) : join(parts[i], " "), format_seconds(row.latency),
+                      format_seconds(Seconds{r->predicted}), signed_share(v.error(*r)),
+                      format_seconds(Seconds{r->roofline}), marks(*r)});
   }
   doc.emplace_back(std::move(t));
   if (!shared.empty()) doc.emplace_back(Paragraph{"All of them: " + join(shared, ", ")});
