@@ -5,7 +5,7 @@ import json
 import os
 import unittest
 
-from program import FAILED, ROOT, ProgramTest
+from program import FAILED, ROOT, USAGE, ProgramTest
 
 # Files of real profilers are not part of the project; they are imported where they lie beside it.
 SAMPLES = os.environ.get("LLMPERF_SAMPLES", os.path.join(ROOT, "..", "shared", "samples"))
