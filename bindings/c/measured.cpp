@@ -16,24 +16,32 @@ std::vector<std::string> measurements(const c::Asked& asked) {
   return names;
 }
 
+// `device`: what rows are of that do not say it.
+calibrate::Measurements read(const c::Asked& asked, const hardware::Device* device) {
+  return calibrate::read_measurements(measurements(asked), {.hardware = device != nullptr ? device->name : "",
+                                                            .model = asked.text("model"),
+                                                            .weights = asked.text("weights"),
+                                                            .runtime = asked.text("runtime")});
+}
+
 }  // namespace
 
 llmperf_result* llmperf_validate(llmperf_session*, const char* request, size_t size) {
   return c::answered([&](llmperf_result& result) {
-    constexpr std::string_view kBeside[] = {"measurements", "hw", "runtime"};
+    constexpr std::string_view kBeside[] = {"measurements", "hw", "runtime", "model", "weights"};
     const c::Asked asked(c::view(request, size), kBeside);
     asked.refuse_fields();
     std::optional<hardware::Device> device;
     if (const std::string hw = asked.text("hw"); !hw.empty()) device = hardware::load_device(hw);
-    const calibrate::Validation validation = calibrate::validate(calibrate::read_measurements(measurements(asked)),
-                                                                 asked.text("runtime"), device ? &*device : nullptr);
+    const hardware::Device* own = device ? &*device : nullptr;
+    const calibrate::Validation validation = calibrate::validate(read(asked, own), asked.text("runtime"), own);
     result.json = report::validate_report(validation).json;
   });
 }
 
 llmperf_result* llmperf_calibrate(llmperf_session*, const char* request, size_t size) {
   return c::answered([&](llmperf_result& result) {
-    constexpr std::string_view kBeside[] = {"measurements", "hw", "runtime", "from"};
+    constexpr std::string_view kBeside[] = {"measurements", "hw", "runtime", "from", "model", "weights"};
     const c::Asked asked(c::view(request, size), kBeside);
     asked.refuse_fields();
     const std::string hw = asked.text("hw");
@@ -45,7 +53,7 @@ llmperf_result* llmperf_calibrate(llmperf_session*, const char* request, size_t 
     const hardware::Device device = hardware::load_device(hw);
     const auto start = hardware::load_runtime_profile(device, from.empty() ? asked.text("runtime") : from,
                                                       hardware::UnknownRuntime::error);
-    const auto fitted = calibrate::calibrate(calibrate::read_measurements(measurements(asked)), device, start,
+    const auto fitted = calibrate::calibrate(read(asked, &device), device, start,
                                              from.empty() ? calibrate::Pull::to_defaults : calibrate::Pull::to_fitted);
     result.text = hardware::format_runtime_profile(fitted.profile);
     result.json = report::calibrate_report(fitted.calibration).json;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/load_once.h"
 #include "base/match.h"
 #include "base/text.h"
 #include "calibrate/advice.h"
@@ -35,7 +36,8 @@ bool runs_under(const std::string& runtime, const std::string& profile, const st
 }
 
 std::vector<std::size_t> usable_rows(const Measurements& measurements, const hardware::Device& device,
-                                     const RuntimeProfile& profile, std::vector<std::string>& warnings) {
+                                     const RuntimeProfile& profile, std::vector<std::string>& warnings,
+                                     Refusals* refused = nullptr) {
   std::vector<std::size_t> rows;
   const std::vector<std::string> profiles = hardware::runtimes_of(device);
   std::size_t foreign = 0;
@@ -47,7 +49,10 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   };
   const auto under_of = [](const Row& row) {
     return match(
-        row.of, [](const OpRow&) { return Under{}; },
+        row.of,
+        [](const OpRow& op) {
+          return Under{op.runtime, op.engine_version};
+        },
         [](const StepRow& step) {
           return Under{runtime_name(step), runtime_version(step)};
         },
@@ -56,19 +61,26 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
         });
   };
   const auto era_of = [&](const Under& under) -> const std::string& {
-    const auto [it, added] = eras.try_emplace(under.name + '@' + under.version);
-    if (added && !profile.engine.empty()) it->second = hardware::era_of(device, under.name, under.version);
-    return it->second;
+    return load_once(eras, under.name + '@' + under.version,
+                     [&] { return profile.engine.empty() ? "" : hardware::era_of(device, under.name, under.version); });
   };
   std::size_t doubtful = 0;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
     const Under under = under_of(row);
     const bool named = !under.name.empty();
-    const bool same_era = named && era_of(under) == profile.engine && !profile.engine.empty();
+    std::string era;
+    try {
+      if (named && row.hardware == device.name) era = era_of(under);
+    } catch (const Error& error) {  // a version that never was
+      if (refused == nullptr) throw;
+      refused->add(measurements, i, error);
+      continue;
+    }
+    const bool same_era = named && era == profile.engine && !era.empty();
     if (row.hardware != device.name || (named && !same_era && !runs_under(under.name, profile.name, profiles))) {
       ++foreign;
-    } else if (named && !same_era && !era_of(under).empty()) {
+    } else if (named && !same_era && !era.empty()) {
       ++other_era;
     } else if (!untrusted(measurements, row).empty()) {
       ++doubtful;
@@ -632,16 +644,33 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
 
 }  // namespace
 
-CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start,
-                          Pull pull) {
-  const auto is_run = [](const Row& row) { return std::holds_alternative<ServingRow>(row.of); };
+namespace {
+
+bool is_run(const Row& row) { return std::holds_alternative<ServingRow>(row.of); }
+
+// Rows that would be fitted to, and that nothing predicts.
+void refuse_rows(Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start) {
+  Refusals refused;
+  std::vector<std::string> ignored;
+  std::vector<std::size_t> runs, others;
+  for (const std::size_t row : usable_rows(measurements, device, start, ignored, &refused)) {
+    (is_run(measurements.rows[row]) ? runs : others).push_back(row);
+  }
+  const Predictor predictor(measurements, std::move(others), device, start, &refused);
+  const ServingPredictor served(measurements, std::move(runs), device, &refused);
+  if (predictor.rows().empty() && served.rows().empty()) refused.throw_if_any();
+  refused.apply(measurements);
+}
+
+CalibrateResult calibrate_rows(const Measurements& measurements, const hardware::Device& device,
+                               const RuntimeProfile& start, Pull pull) {
   if (std::any_of(measurements.rows.begin(), measurements.rows.end(), is_run)) {
     Measurements runs = measurements;
     Measurements others = measurements;
-    std::erase_if(runs.rows, [&](const Row& row) { return !is_run(row); });
+    std::erase_if(runs.rows, [](const Row& row) { return !is_run(row); });
     std::erase_if(others.rows, is_run);
     CalibrateResult result{.calibration = {}, .profile = start};
-    if (!others.rows.empty()) result = calibrate(others, device, start, pull);
+    if (!others.rows.empty()) result = calibrate_rows(others, device, start, pull);
     return fit_served(runs, device, start, std::move(result));
   }
   std::vector<std::string> ignored;
@@ -653,6 +682,16 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   }
   const bool in_turn = steps.size() >= kFewestRows && ops.size() > steps.size();
   return in_turn ? fit_in_turn(measurements, device, start, pull) : fit_together(measurements, device, start, pull);
+}
+
+}  // namespace
+
+CalibrateResult calibrate(Measurements measurements, const hardware::Device& device, const RuntimeProfile& start,
+                          Pull pull) {
+  refuse_rows(measurements, device, start);
+  CalibrateResult result = calibrate_rows(measurements, device, start, pull);
+  result.calibration.refused = std::move(measurements.refused);
+  return result;
 }
 
 }  // namespace llmperf::calibrate

@@ -43,6 +43,7 @@ struct Calibration {
   bool converged = false;
   std::vector<Proposal> next;  // rows worth measuring
   std::vector<std::string> warnings;
+  std::vector<Diagnostic> refused;  // lines that were left out, with what is wrong with them
 };
 
 struct CalibrateResult {
@@ -54,7 +55,7 @@ struct CalibrateResult {
 // began (their prior, else the general default), which is also what the fit is regularised towards: a profile
 // calibrated twice is the same profile. Others that the rows depend on are fitted with the start's value as prior. Rows
 // of other devices or runtimes than the profile's (by name or a prefix of it), and untrusted ones, are left out with a
-// warning. Throws Error(bad_input) for data that cannot give a profile.
+// warning; those that nothing predicts join the refused. Throws Error(bad_input) for data that cannot give a profile.
 //
 // Pull::to_fitted: the fit starts at the start's fitted numbers instead and is pulled towards them, the more the better
 // they were known, so that a few rows of one's own adapt a profile, and steps are fitted after the kernels in them.
@@ -68,7 +69,7 @@ struct CalibrateResult {
 // and of each of its sequences, an exchange, and the front end's time for a request. They are pulled towards what the
 // profile has, and say nothing of the errors that it stores.
 enum class Pull : unsigned char { to_defaults, to_fitted };
-CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device,
+CalibrateResult calibrate(Measurements measurements, const hardware::Device& device,
                           const hardware::RuntimeProfile& start, Pull pull = Pull::to_defaults);
 
 }  // namespace llmperf::calibrate

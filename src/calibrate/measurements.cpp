@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -24,98 +26,30 @@ using descriptor::Problems;
 
 // ---- The schema: every column, and what each kind of row has in it. Files are read and written by it.
 
-enum class Use : unsigned char { no, optional, required };  // of a column, in each kind of file
+// In each kind of file, of steps, ops and servers: r, it must be there; o, it may; -, it is none of theirs.
 struct ColumnInfo {
   std::string_view name;
-  Use steps;
-  Use ops;
-  Use serving = Use::no;
+  std::string_view use;
 };
+// clang-format off
 constexpr ColumnInfo kColumns[] = {
-    {"hardware", Use::required, Use::required, Use::required},
-    {"tp", Use::optional, Use::optional, Use::optional},
-    {"ep", Use::optional, Use::optional, Use::optional},
-    {"dp", Use::optional, Use::no, Use::optional},
-    {"pp", Use::optional, Use::no, Use::optional},
-    {"runtime", Use::required, Use::no, Use::required},
-    {"engine_version", Use::optional, Use::no, Use::optional},
-    {"execution", Use::optional, Use::no, Use::optional},
-    {"options", Use::optional, Use::no, Use::optional},
-    {"model", Use::required, Use::no, Use::required},
-    {"weights", Use::required, Use::optional, Use::required},
-    {"kv", Use::optional, Use::no, Use::optional},
-    {"op", Use::no, Use::required},
-    {"dtype", Use::no, Use::required},
-    {"ranks", Use::no, Use::optional},
-    {"batch", Use::required, Use::optional},
-    {"phase", Use::required, Use::no},
-    {"new_tokens", Use::required, Use::no},
-    {"context", Use::required, Use::no},
-    {"concurrency", Use::optional, Use::no, Use::optional},
-    {"prompt", Use::optional, Use::no},
-    {"generated", Use::optional, Use::no},
-    {"loaded", Use::optional, Use::no},
-    {"measured", Use::optional, Use::no},
-    {"n_gpu", Use::optional, Use::no},
-    {"split", Use::optional, Use::no},
-    {"gpu_layers", Use::optional, Use::no},
-    {"host", Use::optional, Use::no},
-    {"backend", Use::optional, Use::no},
-    {"build", Use::optional, Use::no},
-    {"era", Use::optional, Use::no},
-    {"flash_attention", Use::optional, Use::no},
-    {"ubatch", Use::optional, Use::no},
-    {"tool", Use::optional, Use::no},
-    {"threads", Use::optional, Use::no},
-    {"depth", Use::optional, Use::no},
-    {"gen_tokens", Use::optional, Use::no},
-    {"m", Use::no, Use::optional},
-    {"n", Use::no, Use::optional},
-    {"k", Use::no, Use::optional},
-    {"hidden", Use::no, Use::optional},
-    {"inter", Use::no, Use::optional},
-    {"topk", Use::no, Use::optional},
-    {"experts", Use::no, Use::optional},
-    {"distribution", Use::no, Use::optional},
-    {"q_len", Use::no, Use::optional},
-    {"kv_len", Use::no, Use::optional},
-    {"heads", Use::no, Use::optional},
-    {"kv_heads", Use::no, Use::optional},
-    {"head_dim", Use::no, Use::optional},
-    {"causal", Use::no, Use::optional},
-    {"kv_dtype", Use::no, Use::optional},
-    {"window", Use::no, Use::optional},
-    {"bytes", Use::no, Use::optional},
-    {"power", Use::no, Use::optional},
-    {"copies", Use::no, Use::optional},
-    {"passes", Use::no, Use::optional},
-    {"grid", Use::no, Use::optional},
-    {"local", Use::no, Use::optional},
-    {"mapping", Use::no, Use::optional},
-    {"max_batched_tokens", Use::no, Use::no, Use::optional},
-    {"max_seqs", Use::no, Use::no, Use::optional},
-    {"kv_utilisation", Use::no, Use::no, Use::optional},
-    {"kv_blocks", Use::no, Use::no, Use::optional},
-    {"block_size", Use::no, Use::no, Use::optional},
-    {"prefix_caching", Use::no, Use::no, Use::optional},
-    {"rate", Use::no, Use::no, Use::optional},
-    {"burstiness", Use::no, Use::no, Use::optional},
-    {"requests", Use::no, Use::no, Use::optional},
-    {"input", Use::no, Use::no, Use::optional},
-    {"output", Use::no, Use::no, Use::optional},
-    {"prefix", Use::no, Use::no, Use::optional},
-    {"trace", Use::no, Use::no, Use::optional},
-    {"replicas", Use::no, Use::no, Use::optional},
-    {"prefill_replicas", Use::no, Use::no, Use::optional},
-    {"decode_replicas", Use::no, Use::no, Use::optional},
-    {"prefill_plan", Use::no, Use::no, Use::optional},
-    {"decode_plan", Use::no, Use::no, Use::optional},
-    {"draft", Use::no, Use::no, Use::optional},
-    {"accept", Use::no, Use::no, Use::optional},
-    {"metric", Use::no, Use::no, Use::no},  // of a run: which figure; in files each has a column
-    {"latency_ms", Use::required, Use::no},
-    {"latency_us", Use::no, Use::required},
-};
+    {"hardware", "rrr"}, {"tp", "ooo"}, {"ep", "ooo"}, {"dp", "o-o"}, {"pp", "o-o"}, {"runtime", "oor"},
+    {"engine_version", "ooo"}, {"execution", "o-o"}, {"options", "o-o"}, {"model", "r-r"}, {"weights", "ror"},
+    {"kv", "o-o"}, {"op", "-r-"}, {"dtype", "-r-"}, {"ranks", "-o-"}, {"batch", "ro-"}, {"phase", "r--"},
+    {"new_tokens", "r--"}, {"context", "r--"}, {"concurrency", "o-o"}, {"prompt", "o--"}, {"generated", "o--"},
+    {"loaded", "o--"}, {"measured", "o--"}, {"n_gpu", "o--"}, {"split", "o--"}, {"gpu_layers", "o--"},
+    {"host", "o--"}, {"backend", "o--"}, {"build", "o--"}, {"era", "o--"}, {"flash_attention", "o--"},
+    {"ubatch", "o--"}, {"tool", "o--"}, {"threads", "o--"}, {"depth", "o--"}, {"gen_tokens", "o--"}, {"m", "-o-"},
+    {"n", "-o-"}, {"k", "-o-"}, {"hidden", "-o-"}, {"inter", "-o-"}, {"topk", "-o-"}, {"experts", "-o-"},
+    {"distribution", "-o-"}, {"q_len", "-o-"}, {"kv_len", "-o-"}, {"heads", "-o-"}, {"kv_heads", "-o-"},
+    {"head_dim", "-o-"}, {"causal", "-o-"}, {"kv_dtype", "-o-"}, {"window", "-o-"}, {"bytes", "-o-"},
+    {"power", "-o-"}, {"copies", "-o-"}, {"passes", "-o-"}, {"grid", "-o-"}, {"local", "-o-"}, {"mapping", "-o-"},
+    {"max_batched_tokens", "--o"}, {"max_seqs", "--o"}, {"kv_utilisation", "--o"}, {"kv_blocks", "--o"},
+    {"block_size", "--o"}, {"prefix_caching", "--o"}, {"rate", "--o"}, {"burstiness", "--o"}, {"requests", "--o"},
+    {"input", "--o"}, {"output", "--o"}, {"prefix", "--o"}, {"trace", "--o"}, {"replicas", "--o"},
+    {"prefill_replicas", "--o"}, {"decode_replicas", "--o"}, {"prefill_plan", "--o"}, {"decode_plan", "--o"},
+    {"draft", "--o"}, {"accept", "--o"}, {"metric", "---"}, {"latency_ms", "r--"}, {"latency_us", "-r-"}};
+// clang-format on
 constexpr std::size_t kRowColumns = std::size(kColumns) - 2;  // without latencies
 
 // A column by its name; one that is not in the table does not compile.
@@ -134,9 +68,14 @@ struct Rule {
   std::int64_t max = 1'000'000'000;
   bool shown = false;  // written also where it is what no text stands for
 };
-// What other tools' tables call schemes.
-constexpr std::pair<std::string_view, std::string_view> kSchemeAliases[] = {
-    {"bfloat16", "bf16"}, {"float16", "fp16"}, {"fp8_block", "fp8-block128"}, {"w4a16_mxfp4", "mxfp4"}};
+// Bits of weights (w), of activations (a) and of the cache (c); "wo": weights only, which are unpacked.
+// clang-format off
+constexpr SchemeAlias kSchemeAliases[] = {
+    {"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}, {"fp8_block", "fp8-block128"}, {"int8_wo", "int8"},
+    {"int4_wo", "w4a16"}, {"sq", "w8a8"}, {"w4a16_mxfp4", "mxfp4"}, {"w8a8_dynamic", "w8a8"},
+    {"w4a8_dynamic", "w4a8"}, {"w8a8c8", "w8a8", "int8"}, {"w4a8c8", "w4a8", "int8"}};
+// clang-format on
+constexpr std::int64_t kMostDevices = 1 << 20;  // of an axis
 constexpr std::string_view kSplits[] = {"layer", "tensor", "row", "none"};
 constexpr std::string_view kBalanced = "balanced";
 constexpr Rule kRanks{.min = 2, .max = 1'000'000};
@@ -147,18 +86,21 @@ constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
 template <class Of, class Visit>
 void each_field(Of& s, const Visit& visit) {
   using Type = std::remove_const_t<Of>;
-  if constexpr (std::is_same_v<Type, StepRow>) {
-    visit("tp", s.tp, {.absent = 1, .shown = true});
-    visit("ep", s.ep, {.absent = 1});
-    visit("dp", s.dp, {.absent = 1});
-    visit("pp", s.pp, {.absent = 1});
+  constexpr bool step = std::is_same_v<Type, StepRow>;
+  if constexpr (step || std::is_same_v<Type, ServingRow>) {
+    visit("tp", s.tp, {.absent = 1, .max = kMostDevices, .shown = true});
+    visit("ep", s.ep, {.absent = 1, .max = kMostDevices});
+    visit("dp", s.dp, {.absent = 1, .max = kMostDevices});
+    visit("pp", s.pp, {.absent = 1, .max = kMostDevices});
     visit("runtime", s.runtime, {});
     visit("engine_version", s.engine_version, {});
-    visit("execution", s.execution, {.shown = true});
-    visit("options", s.options, {.shown = true});
+    visit("execution", s.execution, {.shown = step});
+    visit("options", s.options, {.shown = step});
     visit("model", s.model, {});
     visit("weights", s.weights, {});
     visit("kv", s.kv, {});
+  }
+  if constexpr (step) {
     visit("batch", s.batch, {});
     visit("phase", s.phase, {});
     visit("new_tokens", s.new_tokens, {});
@@ -168,7 +110,7 @@ void each_field(Of& s, const Visit& visit) {
     visit("generated", s.generated, {.absent = 0});
     visit("loaded", s.loaded, {.absent = 0});
     visit("measured", s.measured, {});
-    visit("n_gpu", s.n_gpu, {.absent = 1});
+    visit("n_gpu", s.n_gpu, {.absent = 1, .max = kMostDevices});
     visit("split", s.split, {});
     visit("gpu_layers", s.gpu_layers, {.min = 0});
     visit("host", s.host, {});
@@ -182,17 +124,6 @@ void each_field(Of& s, const Visit& visit) {
     visit("depth", s.depth, {.min = 0});
     visit("gen_tokens", s.gen_tokens, {.absent = 0});
   } else if constexpr (std::is_same_v<Type, ServingRow>) {
-    visit("tp", s.tp, {.absent = 1, .shown = true});
-    visit("ep", s.ep, {.absent = 1});
-    visit("dp", s.dp, {.absent = 1});
-    visit("pp", s.pp, {.absent = 1});
-    visit("runtime", s.runtime, {});
-    visit("engine_version", s.engine_version, {});
-    visit("execution", s.execution, {});
-    visit("options", s.options, {});
-    visit("model", s.model, {});
-    visit("weights", s.weights, {});
-    visit("kv", s.kv, {});
     visit("max_batched_tokens", s.max_batched_tokens, {.absent = 0});
     visit("max_seqs", s.max_seqs, {.absent = 0});
     visit("kv_utilisation", s.kv_utilisation, {.max = 1});
@@ -214,6 +145,9 @@ void each_field(Of& s, const Visit& visit) {
     visit("decode_plan", s.decode_plan, {});
     visit("draft", s.draft, {});
     visit("accept", s.accept, {});
+  } else if constexpr (std::is_same_v<Type, OpRow>) {  // beside its shape
+    visit("runtime", s.runtime, {});
+    visit("engine_version", s.engine_version, {});
   } else if constexpr (std::is_same_v<Type, GemmShape>) {
     visit("m", s.m, {});
     visit("n", s.n, {});
@@ -293,9 +227,10 @@ void each_field(Of& s, const Visit& visit) {
 // Of the row or, of an op, its shape.
 template <class Visit>
 void each_field(const Row& row, const Visit& visit) {
-  match(
-      row.of, [&](const OpRow& op) { std::visit([&](const auto& shape) { each_field(shape, visit); }, op.shape); },
-      [&](const auto& whole) { each_field(whole, visit); });
+  std::visit([&](const auto& whole) { each_field(whole, visit); }, row.of);
+  if (const auto* op = std::get_if<OpRow>(&row.of)) {
+    std::visit([&](const auto& shape) { each_field(shape, visit); }, op->shape);
+  }
 }
 
 // A number above 0 that need not be whole; infinite ones are what they are.
@@ -349,22 +284,39 @@ struct Bounds {
   void operator()(Column, const auto&, const Rule&) const {}
 };
 
-// One file. Problems are collected; a row that has one is dropped.
+// One file. What is wrong with a line is collected, and the line dropped.
 class FileParser {
  public:
-  FileParser(std::string_view text, Measurements& into, Problems& problems)
-      : reader_(text, problems), into_(&into), problems_(&problems) {}
+  FileParser(std::string_view text, Measurements& into, const Beside& beside)
+      : problems_(into.files.back().path),
+        broken_(problems_),
+        reader_(text, broken_),
+        into_(&into),
+        beside_{{"hardware", beside.hardware},
+                {"model", beside.model},
+                {"weights", beside.weights},
+                {"runtime", beside.runtime}} {}
 
+  // Throws Error(bad_input) with what is wrong with the whole file.
   void parse() {
     if (!reader_.next()) {
-      problems_->add(0, 0, "holds no header line and no rows");
-      return;
+      problems_.add(0, 0, "holds no header line and no rows");
+    } else if (read_header() && problems_.empty()) {
+      const std::size_t before = into_->rows.size();
+      const std::size_t told = into_->refused.size();
+      in_rows_ = true;
+      while (problems_.empty() && reader_.next()) read_row();
+      note_broken();
+      into_->files.back().notes = reader_.comments();
+      std::stable_sort(into_->refused.begin() + static_cast<std::ptrdiff_t>(told), into_->refused.end(),
+                       [](const Diagnostic& a, const Diagnostic& b) {
+                         return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
+                       });
+      if (into_->rows.size() == before && into_->refused.size() == told) {
+        problems_.add(0, 0, "holds a header line and no rows");
+      }
     }
-    if (!read_header()) return;
-    const std::size_t before = into_->rows.size();
-    while (reader_.next() && !problems_->full()) read_row();
-    into_->files.back().notes = reader_.comments();
-    if (into_->rows.size() == before && problems_->empty()) problems_->add(0, 0, "holds a header line and no rows");
+    problems_.throw_if_any();
   }
 
  private:
@@ -372,31 +324,39 @@ class FileParser {
   bool read_header() {
     width_ = reader_.cells().size();
     ops_ = named("op") || named("latency_us");
+    requests_ = !ops_ && !named("latency_ms") && (named("ttft_ms") || named("tpot_ms"));
     if (ops_ && named("latency_ms")) {
       problem(1, "latency_ms (steps) and latency_us (ops) in one file", "a file holds rows of one schema");
       return false;
     }
-    if (!ops_ && !named("latency_ms")) {
+    if (!ops_ && !named("latency_ms") && !requests_) {
       for (const ServingFigure& figure : serving_figures()) serving_ = serving_ || named(figure.column);
     }
     for (std::size_t i = 0; i < width_; ++i) read_column_name(i, reader_.cells()[i]);
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < std::size(kColumns); ++i) {
       const bool told = i == Column("context").index && (named("depth") || named("gen_tokens"));
-      if (use(kColumns[i]) == Use::required && !at_[i] && !told) missing.push_back(quote(kColumns[i].name));
+      if (use(kColumns[i]) == 'r' && !at_[i] && !told && !follows(i) && beside(i).empty()) {
+        missing.push_back(quote(kColumns[i].name));
+      }
     }
+    if (requests_ && !at_[Column("prompt").index]) missing.push_back("'prompt'");
+    if (requests_ && named("tpot_ms") && !at_[Column("gen_tokens").index]) missing.push_back("'gen'");
     if (missing.empty()) return true;
     problem(1, fmt::format("no column {}", join(missing, ", ")),
-            serving_ ? "taken for measurements of servers, because there are columns of their figures"
-                     : fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
-                                   ops_ ? "ops" : "steps", ops_ ? "a" : "no"));
+            requests_  ? "`hw`, `model` and `weights` beside the file say what no column does"
+            : serving_ ? "taken for measurements of servers, because there are columns of their figures"
+                       : fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
+                                     ops_ ? "ops" : "steps", ops_ ? "a" : "no"));
     return false;
   }
 
   void read_column_name(std::size_t i, const descriptor::CsvCell& cell) {
-    const auto* known = std::find_if(std::begin(kColumns), std::end(kColumns), [&](const ColumnInfo& info) {
-      return use(info) != Use::no && info.name == cell.text;
-    });
+    std::string_view name = cell.text;
+    if (requests_ && (name == "gen" || name == "output")) name = "gen_tokens";
+    if (requests_ && name == "input") name = "prompt";
+    const auto* known = std::find_if(std::begin(kColumns), std::end(kColumns),
+                                     [&](const ColumnInfo& info) { return use(info) != '-' && info.name == name; });
     if (known != std::end(kColumns)) {
       std::optional<std::size_t>& at = at_[static_cast<std::size_t>(known - std::begin(kColumns))];
       if (at) problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
@@ -407,6 +367,8 @@ class FileParser {
         problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
       }
       figures_.emplace_back(i, figure);
+    } else if (requests_ && (name == "ttft_ms" || name == "tpot_ms")) {
+      (name == "ttft_ms" ? ttft_ : tpot_) = i;
     } else if (!cell.text.empty()) {
       std::vector<std::string>& names = into_->extra_columns;
       const auto found = std::find(names.begin(), names.end(), cell.text);
@@ -421,15 +383,42 @@ class FileParser {
     }
     return nullptr;
   }
-  Use use(const ColumnInfo& info) const { return ops_ ? info.ops : serving_ ? info.serving : info.steps; }
+  char use(const ColumnInfo& info) const { return info.use[ops_ ? 1 : serving_ ? 2 : 0]; }
   bool named(std::string_view name) const {
     const std::vector<descriptor::CsvCell>& cells = reader_.cells();
     return std::any_of(cells.begin(), cells.end(), [&](const descriptor::CsvCell& cell) { return cell.text == name; });
   }
 
+  // Of steps that are told by the requests they were of: columns that follow from the others.
+  bool follows(std::size_t column) const {
+    constexpr Column kTold[] = {"phase", "new_tokens", "context", "latency_ms"};
+    return requests_ && std::any_of(std::begin(kTold), std::end(kTold), [&](Column c) { return c.index == column; });
+  }
+  // What stands beside the file in place of a column.
+  const std::string& beside(std::size_t column) const {
+    static const std::string kNothing;
+    const auto at = beside_.find(kColumns[column].name);
+    return at == beside_.end() || use(kColumns[column]) != 'r' ? kNothing : at->second;
+  }
+
+  // Of the whole file, or of the line that is read.
   void problem(int column, std::string message, std::string hint = {}) {
-    problems_->add(reader_.line(), column, std::move(message), std::move(hint));
     good_ = false;
+    if (!in_rows_) return problems_.add(reader_.line(), column, std::move(message), std::move(hint));
+    constexpr std::size_t kMost = 10'000;  // keeps a hostile file from turning into gigabytes of report
+    if (into_->refused.size() >= kMost && problems_.empty()) {
+      problems_.add(0, 0, fmt::format("more than {} problems in its lines", kMost));
+    }
+    into_->refused.push_back({{problems_.file(), reader_.line(), column}, std::move(message), std::move(hint)});
+  }
+  // Lines that are no CSV.
+  void note_broken() {
+    try {
+      broken_.throw_if_any();
+    } catch (const Error& error) {
+      const auto& broken = error.diagnostics();
+      into_->refused.insert(into_->refused.end(), broken.begin(), broken.end());
+    }
   }
 
   void read_row() {
@@ -443,7 +432,9 @@ class FileParser {
     row.file = into_->files.size() - 1;
     row.line = reader_.line();
     row.hardware = required("hardware");
-    if (!serving_) row.latency = Seconds{ops_ ? latency("latency_us") * 1e-6 : latency("latency_ms") * 1e-3};
+    if (!serving_ && !requests_) {
+      row.latency = Seconds{ops_ ? latency("latency_us") * 1e-6 : latency("latency_ms") * 1e-3};
+    }
     if (ops_) {
       row.of = op();
     } else if (serving_) {
@@ -451,34 +442,59 @@ class FileParser {
     } else {
       auto& step = std::get<StepRow>(row.of);
       each_field(step, CellReader{*this});
+      set_scheme(step.weights, step.kv);
       if (tells_context()) {
         step.context = step.depth.value_or(0) + (step.phase == Phase::prefill ? 0 : step.gen_tokens / 2);
       }
       if (!step.split.empty() && std::find(std::begin(kSplits), std::end(kSplits), step.split) == std::end(kSplits)) {
-        problem(cell("split")->column, fmt::format("unknown split {}", quote(step.split)),
+        problem(place("split"), fmt::format("unknown split {}", quote(step.split)),
                 fmt::format("known: {}", fmt::join(kSplits, ", ")));
       }
       if (step.loaded &&
           (step.concurrency == 0 || step.prompt == 0 || step.generated == 0 || step.phase != Phase::decode)) {
-        problem(cell("loaded")->column, "a step of a loaded server needs 'concurrency', 'prompt' and 'generated'",
+        problem(place("loaded"), "a step of a loaded server needs 'concurrency', 'prompt' and 'generated'",
                 "and is one of decode");
       }
     }
     if (!extra_.empty()) row.extra.resize(into_->extra_columns.size());
     for (const auto& [cell, index] : extra_) row.extra[index] = cells[cell].text;
     if (serving_) return add_figures(row);
+    if (requests_) return add_steps(row);
     if (good_) into_->rows.push_back(std::move(row));
+  }
+
+  // Prefill of the requests, and the mean of their steps of decode.
+  void add_steps(Row& row) {
+    const std::size_t before = into_->rows.size();
+    const StepRow told = std::get<StepRow>(row.of);
+    if (told.prompt == 0) problem(place("prompt"), "'prompt' says how many tokens a request has");
+    for (const auto& [at, phase] : {std::pair{ttft_, Phase::prefill}, std::pair{tpot_, Phase::decode}}) {
+      if (!at || reader_.cells()[*at].text.empty()) continue;
+      const bool decode = phase == Phase::decode;
+      if (decode && told.gen_tokens == 0) problem(place("gen_tokens"), "'gen' says how many tokens came of it");
+      auto& step = std::get<StepRow>(row.of);
+      step.phase = phase;
+      step.new_tokens = decode ? 1 : told.prompt;
+      step.context = told.depth.value_or(0) + (decode ? told.prompt + told.gen_tokens / 2 : 0);
+      step.gen_tokens = decode ? told.gen_tokens : 0;
+      step.prompt = 0;
+      row.latency = Seconds{latency_of(reader_.cells()[*at], decode ? "tpot_ms" : "ttft_ms") * 1e-3};
+      into_->rows.push_back(row);
+    }
+    if (good_ && into_->rows.size() == before) problem(1, "requests without 'ttft_ms' and 'tpot_ms'");
+    if (!good_) into_->rows.resize(before);
   }
 
   ServingRow served() {
     ServingRow row;
     each_field(row, CellReader{*this});
+    set_scheme(row.weights, row.kv);
     const auto check = [&](Column c, const auto& parse) {
       if (text(c).empty()) return;
       try {
         parse(text(c));
       } catch (const Error& error) {
-        problem(cell(c)->column, error.diagnostics().front().message, error.diagnostics().front().hint);
+        problem(place(c), error.diagnostics().front().message, error.diagnostics().front().hint);
       }
     };
     serving::Lengths input{.high = static_cast<double>(serving::kMaxLength)};
@@ -516,7 +532,11 @@ class FileParser {
     const std::optional<std::size_t>& at = at_[c.index];
     return at ? &reader_.cells()[*at] : nullptr;
   }
-  std::string text(Column c) const { return cell(c) ? cell(c)->text : std::string(); }
+  std::string text(Column c) const {
+    const descriptor::CsvCell* found = cell(c);
+    return found && !found->text.empty() ? found->text : beside(c.index);
+  }
+  int place(Column c) const { return cell(c) ? cell(c)->column : 1; }
 
   // Whether the row says by other columns what its context is.
   bool tells_context() const {
@@ -524,13 +544,11 @@ class FileParser {
   }
 
   std::string required(Column c) {
-    const descriptor::CsvCell* found = cell(c);
-    if (found == nullptr) {
-      problem(1, fmt::format("such rows need a column {}", quote(c.name())));
-      return {};
-    }
-    if (found->text.empty()) problem(found->column, fmt::format("{} is empty", quote(c.name())));
-    return found->text;
+    std::string found = text(c);
+    if (!found.empty()) return found;
+    problem(place(c),
+            cell(c) != nullptr ? quote(c.name()) + " is empty" : "such rows need a column " + quote(c.name()));
+    return found;
   }
 
   // Spreadsheets write whole numbers of a column with gaps as "128.0".
@@ -543,17 +561,18 @@ class FileParser {
         *number <= static_cast<double>(rule.max)) {
       return static_cast<std::int64_t>(*number);
     }
-    problem(cell(c)->column, fmt::format("{} must be an integer between {} and {}, not {}", quote(c.name()), rule.min,
-                                         rule.max, quote(value)));
+    problem(place(c), fmt::format("{} must be an integer between {} and {}, not {}", quote(c.name()), rule.min,
+                                  rule.max, quote(value)));
     return rule.min;
   }
 
-  // Up to a day: no step of a model takes longer.
+  // Up to a day: no step of a model takes longer. What is shorter than light takes through an atom underflows sums.
   double latency(Column c) { return required(c).empty() ? 1 : latency_of(*cell(c), c.name()); }
   double latency_of(const descriptor::CsvCell& found, std::string_view name) {
     constexpr double kLongest = 1e12;
+    constexpr double kShortest = 1e-9;
     const std::optional<double> number = parse_double(found.text);
-    if (number && *number > 0 && *number < kLongest) return *number;
+    if (number && *number >= kShortest && *number < kLongest) return *number;
     problem(found.column, fmt::format("{} must be a positive number, not {}", quote(name), quote(found.text)));
     return 1;
   }
@@ -561,7 +580,8 @@ class FileParser {
   struct CellReader {
     FileParser& p;
     void operator()(Column c, std::int64_t& value, const Rule& rule) const {
-      if (c.index != Column("context").index || !p.tells_context()) value = p.integer(c, rule);
+      if (p.follows(c.index) || (c.index == Column("context").index && p.tells_context())) return;
+      value = p.integer(c, rule);
     }
     template <class Value>
     void operator()(Column c, std::optional<Value>& value, const Rule& rule) const {
@@ -577,28 +597,28 @@ class FileParser {
       if (number && positive(*number, rule)) {
         value = *number;
       } else {
-        p.problem(p.cell(c)->column, fmt::format("{} must be a number above 0 and up to {}, not {}", quote(c.name()),
-                                                 rule.max, quote(text)));
+        p.problem(p.place(c), fmt::format("{} must be a number above 0 and up to {}, not {}", quote(c.name()), rule.max,
+                                          quote(text)));
       }
     }
     void operator()(Column c, std::string& value, const Rule&) const {
-      value = p.use(kColumns[c.index]) == Use::required ? p.required(c) : p.text(c);
+      value = p.use(kColumns[c.index]) == 'r' ? p.required(c) : p.text(c);
     }
     void operator()(Column c, bool& value, const Rule& rule) const {
       const std::string text = to_lower(p.text(c));
       if (text.empty() && rule.absent) return;
       value = text.empty() || text == "1" || text == "1.0" || text == "true";
       if (value || text == "0" || text == "0.0" || text == "false") return;
-      p.problem(p.cell(c)->column, fmt::format("{} must be 0 or 1, not {}", quote(c.name()), quote(text)));
+      p.problem(p.place(c), fmt::format("{} must be 0 or 1, not {}", quote(c.name()), quote(text)));
     }
     void operator()(Column c, Phase& value, const Rule&) const {
+      if (p.follows(c.index)) return;
       const std::string text = p.required(c);
       for (const Phase phase : {Phase::prefill, Phase::decode, Phase::verify}) {
         if (text == name(phase)) value = phase;
       }
       if (text.empty() || text == name(value)) return;
-      p.problem(p.cell(c)->column, fmt::format("unknown phase {}", quote(text)),
-                "known phases: prefill, decode, verify");
+      p.problem(p.place(c), fmt::format("unknown phase {}", quote(text)), "known phases: prefill, decode, verify");
     }
   };
 
@@ -610,8 +630,9 @@ class FileParser {
       o.dtype = *known;
     } else if (!dtype.empty()) {
       const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
-      problem(cell("dtype")->column, fmt::format("unknown element type {}", quote(dtype)), name_hint(dtype, names));
+      problem(place("dtype"), fmt::format("unknown element type {}", quote(dtype)), name_hint(dtype, names));
     }
+    each_field(o, CellReader{*this});
     if (std::optional<OpShape> shape = shape_of_word(o.op)) {
       o.shape = std::move(*shape);
       std::visit([&](auto& of) { each_field(of, CellReader{*this}); }, o.shape);
@@ -633,7 +654,7 @@ class FileParser {
         problem(reader_.cells()[*at_[static_cast<std::size_t>(at)]].column, found->message, found->hint);
       }
     } else if (!o.op.empty()) {
-      problem(cell("op")->column, fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
+      problem(place("op"), fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
     }
     return o;
   }
@@ -643,8 +664,7 @@ class FileParser {
     if (kv_dtype.empty()) return;
     if (!parse_dtype(kv_dtype)) {
       const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
-      problem(cell("kv_dtype")->column, fmt::format("unknown element type {}", quote(kv_dtype)),
-              name_hint(kv_dtype, names));
+      problem(place("kv_dtype"), fmt::format("unknown element type {}", quote(kv_dtype)), name_hint(kv_dtype, names));
     } else if (kv_dtype == name(dtype)) {
       kv_dtype.clear();
     }
@@ -653,22 +673,33 @@ class FileParser {
   // The scheme in its canonical spelling; empty for the type of the other operand.
   void set_scheme(std::string& weights, Dtype dtype) {
     if (weights.empty()) return;
-    for (const auto& [alias, scheme] : kSchemeAliases) {
-      if (weights == alias) weights = scheme;
-    }
+    if (const SchemeAlias* alias = scheme_called(weights)) weights = alias->scheme;
     try {
       weights = model::parse_weight_scheme(weights).name;
       if (weights == name(dtype)) weights.clear();
     } catch (const Error& error) {
-      problem(cell("weights")->column, error.diagnostics().front().message, error.diagnostics().front().hint);
+      problem(place("weights"), error.diagnostics().front().message, error.diagnostics().front().hint);
     }
   }
+  // Of a whole model, whose cache some names tell as well.
+  static void set_scheme(std::string& weights, std::string& kv) {
+    const SchemeAlias* alias = scheme_called(weights);
+    if (alias == nullptr) return;
+    weights = alias->scheme;
+    if (kv.empty()) kv = alias->kv;
+  }
 
+  Problems problems_;  // of the file
+  Problems broken_;    // lines that are no CSV
   descriptor::CsvReader reader_;
   Measurements* into_;
-  Problems* problems_;
-  bool ops_ = false;      // the schema: of ops,
-  bool serving_ = false;  // of servers, else of steps
+  std::map<std::string_view, std::string> beside_;
+  bool in_rows_ = false;
+  bool ops_ = false;                 // the schema: of ops,
+  bool serving_ = false;             // of servers, else of steps,
+  bool requests_ = false;            // which are told by the requests they were of:
+  std::optional<std::size_t> ttft_;  // the columns of their latencies
+  std::optional<std::size_t> tpot_;
   std::size_t width_ = 0;
   std::array<std::optional<std::size_t>, std::size(kColumns)> at_ = {};
   std::vector<std::pair<std::size_t, std::size_t>> extra_;             // cell, index in extra_columns
@@ -676,18 +707,21 @@ class FileParser {
   bool good_ = true;
 };
 
-void parse_into(Measurements& into, std::string_view text, const std::string& file) {
-  Problems problems(file);
+void parse_into(Measurements& into, std::string_view text, const std::string& file, const Beside& beside) {
   into.files.push_back({file, {}});
   if (text.find('\0') != std::string_view::npos) {
-    problems.add(0, 0, "is not a text file");
-  } else {
-    FileParser(text, into, problems).parse();
+    throw Error(ErrorKind::bad_input, {{{file}, "is not a text file", {}}});
   }
-  problems.throw_if_any();
+  FileParser(text, into, beside).parse();
 }
 
 }  // namespace
+
+const SchemeAlias* scheme_called(std::string_view text) {
+  const auto* found = std::find_if(std::begin(kSchemeAliases), std::end(kSchemeAliases),
+                                   [&](const SchemeAlias& alias) { return alias.name == text; });
+  return found == std::end(kSchemeAliases) ? nullptr : found;
+}
 
 std::vector<std::string_view> row_columns() {
   std::vector<std::string_view> names;
@@ -769,6 +803,7 @@ bool writable(const Row& row) {
 }
 
 std::string runtime_name(const StepRow& row) {
+  if (row.runtime.empty()) return model::gguf_weights(row.weights) != nullptr ? "llama.cpp" : "";
   if (row.backend.empty()) return row.runtime;
   return fmt::format("{}-{}", row.runtime, row.backend.substr(0, row.backend.find('?')));
 }
@@ -779,47 +814,69 @@ std::string runtime_version(const StepRow& row) {
   return row.build.empty() || row.era.empty() ? row.build + row.era : row.build + ' ' + row.era;
 }
 
-std::string runtime_text(const ServingRow& row) {
-  return row.engine_version.empty() ? row.runtime : fmt::format("{}@{}", row.runtime, row.engine_version);
+namespace {
+
+template <class Of>
+std::string with_version(const Of& row) {
+  const bool versioned = !row.runtime.empty() && !row.engine_version.empty();
+  return versioned ? fmt::format("{}@{}", row.runtime, row.engine_version) : row.runtime;
 }
+
+}  // namespace
+
+std::string runtime_text(const OpRow& row) { return with_version(row); }
+std::string runtime_text(const ServingRow& row) { return with_version(row); }
 
 std::string runtime_text(const StepRow& row) {
   std::string text = runtime_name(row);
+  if (row.runtime.empty()) return text;
   if (const std::string version = runtime_version(row); !version.empty()) text += '@' + version;
   if (!row.tool.empty()) text += '+' + row.tool;
   return text;
 }
 
-std::string configuration(const Row& row) {
+std::vector<std::string> configuration_parts(const Row& row) {
+  std::vector<std::string> parts = {row.hardware};
+  const auto add = [&](std::string text) {
+    if (!text.empty()) parts.push_back(std::move(text));
+  };
   if (const auto* s = std::get_if<StepRow>(&row.of)) {
-    std::string text = fmt::format("{} {} {} {}", row.hardware, runtime_name(*s), s->model, s->weights);
-    if (!s->kv.empty()) text += fmt::format(" kv {}", s->kv);
+    for (const std::string& part : {runtime_name(*s), s->model, s->weights}) add(part);
+    if (!s->kv.empty()) add("kv " + s->kv);
     for (const auto& [axis, degree] :
          {std::pair{"tp", s->tp}, std::pair{"ep", s->ep}, std::pair{"dp", s->dp}, std::pair{"pp", s->pp}}) {
-      if (degree > 1) text += fmt::format(" {} {}", axis, degree);
+      if (degree > 1) add(fmt::format("{} {}", axis, degree));
     }
-    for (const std::string* part : {&s->execution, &s->options}) {
-      if (!part->empty()) text += " " + *part;
-    }
-    if (s->n_gpu > 1) text += fmt::format(" {} GPUs by {}", s->n_gpu, s->split.empty() ? kSplits[0] : s->split);
-    if (s->gpu_layers) text += fmt::format(" {} layers on the GPU", *s->gpu_layers);
-    if (!s->host.empty()) text += " beside " + s->host;
-    if (s->flash_attention) text += *s->flash_attention ? " fa 1" : " fa 0";
+    add(s->execution);
+    add(s->options);
+    if (s->n_gpu > 1) add(fmt::format("{} GPUs by {}", s->n_gpu, s->split.empty() ? kSplits[0] : s->split));
+    if (s->gpu_layers) add(fmt::format("{} layers on the GPU", *s->gpu_layers));
+    if (!s->host.empty()) add("beside " + s->host);
+    if (s->flash_attention) add(*s->flash_attention ? "fa 1" : "fa 0");
     for (const auto& [what, value] :
          {std::pair{"ubatch", s->ubatch}, std::pair{"threads", s->threads}, std::pair{"generating", s->gen_tokens}}) {
-      if (value > 0) text += fmt::format(" {} {}", what, value);
+      if (value > 0) add(fmt::format("{} {}", what, value));
     }
-    if (const std::string version = runtime_version(*s); !version.empty()) text += " of " + version;
-    if (!s->tool.empty()) text += " by " + s->tool;
-    text += fmt::format(" batch {} {} {}+{}", s->batch, name(s->phase), s->context, s->new_tokens);
-    if (s->loaded) text += fmt::format(" under {} requests {}+{}", s->concurrency, s->prompt, s->generated);
-    return text;
+    if (const std::string version = runtime_version(*s); !version.empty()) add("of " + version);
+    if (!s->tool.empty()) add("by " + s->tool);
+    add(fmt::format("batch {}", s->batch));
+    add(fmt::format("{} {}+{}", name(s->phase), s->context, s->new_tokens));
+    if (s->loaded) add(fmt::format("under {} requests {}+{}", s->concurrency, s->prompt, s->generated));
+  } else if (const auto* r = std::get_if<ServingRow>(&row.of)) {
+    for (const std::string& part : {r->runtime, r->model, r->weights}) add(part);
+    for (std::string& part : settings_of(*r)) add(std::move(part));
+    add(r->metric);
+  } else {
+    const auto& op = std::get<OpRow>(row.of);
+    add(runtime_text(op));
+    add(op.op);
+    add(std::string(name(op.dtype)));
+    add(shape_text(op));
   }
-  if (const auto* r = std::get_if<ServingRow>(&row.of)) {
-    return fmt::format("{} {} {} {} {} {}", row.hardware, r->runtime, r->model, r->weights, describe(*r), r->metric);
-  }
-  return fmt::format("{} {}", row.hardware, describe(std::get<OpRow>(row.of)));
+  return parts;
 }
+
+std::string configuration(const Row& row) { return join(configuration_parts(row), " "); }
 
 std::vector<std::string> Measurements::unused_columns() const {
   std::vector<std::string> names = extra_columns;
@@ -827,13 +884,14 @@ std::vector<std::string> Measurements::unused_columns() const {
   return names;
 }
 
-Measurements parse_measurements(std::string_view text, const std::string& file) {
+Measurements parse_measurements(std::string_view text, const std::string& file, const Beside& beside) {
   Measurements measurements;
-  parse_into(measurements, text, file);
+  parse_into(measurements, text, file, beside);
+  refuse_none(measurements.refused);
   return measurements;
 }
 
-Measurements read_measurements(std::span<const std::string> names_or_paths) {
+Measurements read_measurements(std::span<const std::string> names_or_paths, const Beside& beside) {
   Measurements measurements;
   std::vector<Diagnostic> diagnostics;
   for (const std::string& name : names_or_paths) {
@@ -841,14 +899,61 @@ Measurements read_measurements(std::span<const std::string> names_or_paths) {
       const descriptor::Text file = descriptor::is_path(name)
                                         ? descriptor::Text{name, descriptor::read_text_file(name, kMaxMeasurementBytes)}
                                         : descriptor::load_text(descriptor::Kind::measurements, name);
-      parse_into(measurements, file.text, file.path);
+      parse_into(measurements, file.text, file.path, beside);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_input) throw;
       diagnostics.insert(diagnostics.end(), error.diagnostics().begin(), error.diagnostics().end());
     }
   }
   if (!diagnostics.empty()) throw Error(ErrorKind::bad_input, diagnostics);
+  if (measurements.rows.empty()) refuse_none(measurements.refused);
   return measurements;
+}
+
+void Refusals::add(const Measurements& measurements, std::size_t row, const Error& error) {
+  rows_.insert(row);
+  for (Diagnostic why : error.diagnostics()) {
+    if (!why.where.file.empty()) why.message = format_diagnostic({why.where, why.message, {}});  // of a file it names
+    why.where = measurements.where(measurements.rows[row]);
+    why_.push_back(std::move(why));
+  }
+}
+
+void Refusals::throw_if_any() const {
+  if (!why_.empty()) throw Error(ErrorKind::bad_input, why_);
+}
+
+std::vector<std::size_t> Refusals::apply(Measurements& measurements) const {
+  std::vector<std::size_t> stay;
+  for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
+    if (!rows_.contains(i)) stay.push_back(i);
+  }
+  std::vector<Row> rows;
+  for (const std::size_t i : stay) rows.push_back(std::move(measurements.rows[i]));
+  measurements.rows = std::move(rows);
+  std::vector<Diagnostic>& refused = measurements.refused;
+  refused.insert(refused.end(), why_.begin(), why_.end());
+  const auto file = [&](const Diagnostic& d) {
+    return std::find_if(measurements.files.begin(), measurements.files.end(),
+                        [&](const auto& f) { return f.path == d.where.file; });
+  };
+  std::stable_sort(refused.begin(), refused.end(), [&](const Diagnostic& a, const Diagnostic& b) {
+    return std::pair(file(a), a.where.line) < std::pair(file(b), b.where.line);
+  });
+  const auto same = [](const Diagnostic& a, const Diagnostic& b) {  // figures of one run
+    return a.where.file == b.where.file && a.where.line == b.where.line && a.message == b.message;
+  };
+  refused.erase(std::unique(refused.begin(), refused.end(), same), refused.end());
+  if (measurements.rows.empty()) refuse_none(measurements.refused);
+  return stay;
+}
+
+void refuse_none(const std::vector<Diagnostic>& refused) {
+  if (refused.empty()) return;
+  const std::size_t told = std::min(refused.size(), Problems::kMaxProblems);
+  std::vector<Diagnostic> list(refused.begin(), refused.begin() + static_cast<std::ptrdiff_t>(told));
+  if (told < refused.size()) list.push_back({{}, fmt::format("and {} more", refused.size() - told), {}});
+  throw Error(ErrorKind::bad_input, std::move(list));
 }
 
 // ---- Measurements as a file: a column is written when some row fills it in.

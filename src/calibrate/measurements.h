@@ -6,23 +6,27 @@
 //    each (speculative decoding). With `loaded`, the time per output token of a server that `concurrency` requests of
 //    `prompt` and `generated` tokens keep busy: others' prompts lengthen its steps. Of llama.cpp and its like also
 //    n_gpu,split,gpu_layers,host,backend,build,era,flash_attention,ubatch,tool,threads,depth,gen_tokens; where a row
-//    has one of the last two it need not say its context.
+//    has one of the last two it need not say its context. In place of phase, new_tokens, context and latency_ms a line
+//    may have what a benchmark prints of `batch` equal requests: prompt, gen and one or both of ttft_ms and tpot_ms,
+//    which are a step of prefill and the mean one of decode.
 //  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
 //    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,copies,passes,grid,local,mapping,latency_us; a row
-//    fills in what its op has (op_row.h).
+//    fills in what its op has (op_row.h). With runtime,engine_version the kernels are that engine's.
 //  * servers under load: hardware,tp,ep,dp,pp,runtime,engine_version,execution,options,model,weights,kv,
 //    max_batched_tokens,max_seqs,kv_utilisation,kv_blocks,block_size,prefix_caching,rate,burstiness,concurrency,
 //    requests,input,output,prefix,trace,replicas,prefill_replicas,decode_replicas,prefill_plan,decode_plan,draft,accept
 //    (serving_row.h), and at least one of the figures METRIC_STATISTIC_ms (ttft, tpot, itl, e2e; mean, p50, p90, p95,
 //    p99), output_tokens_per_second and requests_per_second. Each figure is a row of its own.
 //
-// Columns come in any order; those that the schema does not name are kept as they are and change no prediction
-// (unused_columns). Lines that start with '#' say where the rows are from. What a name means (hardware, runtime, model,
-// weights, options) is for the caller to find out.
+// What all rows have alike may be told beside the file (Beside) in place of a column. A line that cannot be read is
+// refused, and the others are read. Columns come in any order; those that the schema does not name are kept as they are
+// and change no prediction (unused_columns). Lines that start with '#' say where the rows are from. What a name means
+// (hardware, runtime, model, weights, options) is for the caller to find out.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -101,6 +105,7 @@ struct Measurements {
   std::vector<File> files;
   std::vector<std::string> extra_columns;  // of all files
   std::vector<Row> rows;
+  std::vector<Diagnostic> refused;  // what is wrong with lines that are no rows, in the order of files
 
   // Extra columns that nothing reads: all but kUntrustedColumn.
   std::vector<std::string> unused_columns() const;
@@ -127,22 +132,54 @@ std::optional<Contradiction> contradiction(const OpShape& shape);
 // Everything that says what was measured, on one line: "rtx4090 vllm qwen1.5-7b bf16 batch 8 decode 1+512". Equal texts
 // are measurements of the same thing.
 std::string configuration(const Row& row);
+// The same in parts that mean something by themselves: "rtx4090", "vllm", …, "batch 8", "decode 1+512".
+std::vector<std::string> configuration_parts(const Row& row);
 
 // What a step ran under, as hardware::load_runtime_profile reads it: "vllm@0.6.3",
 // "llama.cpp-cuda@2024-05+llama-bench"; and what that is made of: "llama.cpp-cuda", and the version, build or else era.
 std::string runtime_text(const StepRow& row);
 std::string runtime_text(const ServingRow& row);
+std::string runtime_text(const OpRow& row);
 std::string runtime_name(const StepRow& row);
 std::string runtime_version(const StepRow& row);
 
 inline constexpr std::size_t kMaxMeasurementBytes = std::size_t{64} << 20;
 
-// Reads files of any schema, by path or by built-in name. Throws Error(bad_input) with every problem of all files:
-// not readable, missing columns, bad numbers, latencies that are not positive, unknown phases, ops and element types,
-// no rows.
-Measurements read_measurements(std::span<const std::string> names_or_paths);
-// The same of a text that is called `file` in messages.
-Measurements parse_measurements(std::string_view text, const std::string& file);
+// What rows say nothing of.
+struct Beside {
+  std::string hardware, model, weights, runtime;
+};
+
+// Reads files of any schema, by path or by built-in name; what is wrong with single lines stands in `refused`: bad
+// numbers, latencies that are not positive, unknown phases, ops, schemes and element types. Throws Error(bad_input)
+// with every problem of all files (not readable, missing columns, no rows), and where no row is left.
+Measurements read_measurements(std::span<const std::string> names_or_paths, const Beside& beside = {});
+// The same of a text that is called `file` in messages, of which no line may be refused.
+Measurements parse_measurements(std::string_view text, const std::string& file, const Beside& beside = {});
+
+// What other tools' tables call schemes; null for other texts.
+struct SchemeAlias {
+  std::string_view name;
+  std::string_view scheme;
+  std::string_view kv = {};
+};
+const SchemeAlias* scheme_called(std::string_view text);
+
+// Rows to leave out, and why.
+class Refusals {
+ public:
+  // Everything that is wrong with a row, at its line.
+  void add(const Measurements& measurements, std::size_t row, const Error& error);
+  void throw_if_any() const;
+  // Moves them to `refused` and returns which rows stay. Throws Error(bad_input) where none does.
+  std::vector<std::size_t> apply(Measurements& measurements) const;
+
+ private:
+  std::set<std::size_t> rows_;
+  std::vector<Diagnostic> why_;
+};
+// Throws Error(bad_input) where a line is refused, with all of them as far as anybody reads.
+void refuse_none(const std::vector<Diagnostic>& refused);
 
 // The file that parse_measurements reads back: the files' notes as comments, the columns that some row fills in, then
 // the extra columns. The rows are of one schema; figures of one run stand on one line where their rows follow each

@@ -163,6 +163,8 @@ struct OpRow {
   std::string op;  // as written: "gemm", "vector:rms_norm", "alltoall"
   Dtype dtype = Dtype::fp16;
   OpShape shape;
+  std::string runtime = {};  // whose kernel it is: "sglang"; empty: the device's preferred one
+  std::string engine_version = {};
   bool operator==(const OpRow&) const = default;
 };
 

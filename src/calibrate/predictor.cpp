@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/load_once.h"
 #include "base/text.h"
 #include "calibrate/row_ops.h"
 #include "mapper/roofline/efficiency.h"
@@ -38,6 +39,7 @@ std::string key_of(const graph::Op& op, const cost::Work& work, const mapper::Ma
 struct Predictor::Case {
   std::unique_ptr<estimate::Estimator> estimator;
   double parameters = 0;
+  std::string note = {};
 };
 struct Predictor::UniqueOp {
   graph::Op op;
@@ -48,10 +50,11 @@ struct Predictor::UniqueOp {
 };
 
 Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
-                     const hardware::RuntimeProfile& profile)
-    : rows_(std::move(rows)), device_(device), profile_(profile) {
-  std::vector<Diagnostic> problems;
-  for (const std::size_t row : rows_) {
+                     const hardware::RuntimeProfile& profile, Refusals* refused)
+    : device_(device), profile_(profile) {
+  Refusals own;
+  Refusals& refusals = refused != nullptr ? *refused : own;
+  for (const std::size_t row : rows) {
     const Row& r = measurements.rows[row];
     items_of_.emplace_back().begin = items_.size();
     roofs_.emplace_back();
@@ -62,16 +65,18 @@ Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> 
         add_op(std::get<OpRow>(r.of));
       }
     } catch (const Error& error) {
-      for (Diagnostic problem : error.diagnostics()) {
-        problem.where = measurements.where(r);
-        problems.push_back(std::move(problem));
-      }
+      refusals.add(measurements, row, error);
+      items_.resize(items_of_.back().begin);
+      items_of_.pop_back();
+      roofs_.pop_back();
+      continue;
     }
+    rows_.push_back(row);
     RowItems& items = items_of_.back();
     items.prompt_end = items_.size();
     if (items.of == nullptr) items.end = items.prompt_end;
   }
-  if (!problems.empty()) throw Error(ErrorKind::bad_input, std::move(problems));
+  own.throw_if_any();
   dependents_.resize(hardware::kAllParameters);
   for (std::size_t p = 0; p < dependents_.size(); ++p) {
     for (std::size_t i = 0; i < ops_.size(); ++i) {
@@ -84,15 +89,33 @@ Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> 
 
 Predictor::~Predictor() = default;
 
+namespace {
+
+// Backends of llama.cpp, and what the families of devices begin with on which they run.
+constexpr std::pair<std::string_view, std::string_view> kBackends[] = {
+    {"cuda", "nvidia"},   {"rocm", "amd"},    {"hip", "amd"},      {"metal", "apple"},
+    {"vulkan", "nvidia"}, {"vulkan", "amd"},  {"vulkan", "intel"}, {"vulkan", "apple"},
+    {"sycl", "intel"},    {"cann", "ascend"}, {"cpu", "cpu"}};
+
+void check_backend(const StepRow& row, const hardware::Device& device) {
+  const std::string name = row.backend.substr(0, row.backend.find('?'));
+  std::vector<std::string> fit;
+  for (const auto& [backend, family] : kBackends) {
+    if (device.family.starts_with(family)) fit.emplace_back(backend);
+  }
+  if (name.empty() || std::find(fit.begin(), fit.end(), name) != fit.end()) return;
+  throw Error::bad_input(fmt::format("'backend': {} of {} does not run on {}", quote(name), row.runtime, device.name),
+                         fit.empty() ? "" : fmt::format("known: {}", join(fit, ", ")));
+}
+
+}  // namespace
+
 estimate::Choices Predictor::choices_of(const StepRow& row, const model::Decoder& decoder) {
   estimate::Choices choices = step_choices(row, profile_, decoder);
   if (row.ubatch > 0) choices.micro_batch = row.ubatch;
-  if (row.threads > 0) choices.threads = row.threads;
   if (!estimate::has_own_memory(device_)) return choices;
   if (!row.host.empty()) {
-    const auto [at, added] = hosts_.try_emplace(row.host);
-    if (added) at->second = hardware::load_device(row.host);
-    choices.host = &at->second;
+    choices.host = &load_once(hosts_, row.host, [&] { return hardware::load_device(row.host); });
   }
   if (row.gpu_layers && *row.gpu_layers <= decoder.num_layers()) {
     if (row.host.empty()) {
@@ -113,15 +136,27 @@ const Predictor::Case& Predictor::case_of(const StepRow& row) {
   if (found) return *found;
   std::unique_ptr<model::Decoder>& decoder = models_[row.model];
   if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
-  const estimate::Choices choices = choices_of(row, *decoder);
+  estimate::Choices choices = choices_of(row, *decoder);
   if (const auto broken = graph::problems(*decoder, choices.plan); !broken.empty()) {
     throw Error::bad_input(broken.front().message, broken.front().hint);
   }
   auto made = std::make_unique<Case>();
+  const hardware::Device* cpu = device_.kind == hardware::DeviceKind::cpu ? &device_ : choices.host;
+  if (row.threads > 0 && cpu != nullptr) {
+    choices.threads = std::min(row.threads, cpu->cores.value_or(row.threads));
+    if (*choices.threads < row.threads) {  // they share the cores
+      made->note = fmt::format("{} threads on {} cores of {}: as one each", row.threads, *cpu->cores, cpu->name);
+    }
+  }
   made->estimator = std::make_unique<estimate::Estimator>(estimate::make_setup(*decoder, device_, choices));
   made->parameters = d(model::count_parameters(*decoder).total);
   found = std::move(made);
   return *found;
+}
+
+const std::string& Predictor::note(std::size_t row) const {
+  static const std::string kNone;
+  return items_of_[row].of == nullptr ? kNone : items_of_[row].of->note;
 }
 
 const estimate::Setup* Predictor::setup_of(std::size_t row) const {
@@ -136,6 +171,7 @@ bool Predictor::runs(std::size_t row, const StepRow& step) const {
 }
 
 void Predictor::add_step(const StepRow& row) {
+  check_backend(row, device_);
   const Case& of = case_of(row);
   estimate::Estimator& estimator = *of.estimator;
   const estimate::Setup& setup = estimator.setup();

@@ -35,9 +35,10 @@ struct RowRoof {
 class Predictor {
  public:
   // The rows `rows` of `measurements`, which are of `device` and all run under `profile` (copied). Models are looked up
-  // by name. Throws Error(bad_input) with the lines of rows that name no model, scheme or option.
+  // by name. Rows that nothing predicts (no such model, scheme, option or plan) are added to `refused` and are none of
+  // rows(); without it they are an Error.
   Predictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
-            const hardware::RuntimeProfile& profile);
+            const hardware::RuntimeProfile& profile, Refusals* refused = nullptr);
   ~Predictor();
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
@@ -45,6 +46,8 @@ class Predictor {
   const std::vector<std::size_t>& rows() const { return rows_; }
   const hardware::RuntimeProfile& profile() const { return profile_; }
   const std::vector<RowRoof>& roofs() const { return roofs_; }
+  // What was taken otherwise than a row says it; empty: nothing.
+  const std::string& note(std::size_t row) const;
   // Of a step row; null for ops.
   const estimate::Setup* setup_of(std::size_t row) const;
   // Whether the device has the memory for a step row, and its model is trained on such a context.

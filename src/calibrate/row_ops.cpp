@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/load_once.h"
 #include "base/text.h"
 #include "hardware/runtime_execution.h"
 
@@ -23,9 +24,7 @@ const model::WeightScheme& scheme_of(const std::string& name, Dtype wide) {
   static std::mutex mutex;
   static std::map<std::pair<std::string, Dtype>, model::WeightScheme> schemes;
   const std::lock_guard lock(mutex);
-  const auto [found, added] = schemes.try_emplace({name, wide});
-  if (added) found->second = model::parse_weight_scheme(name, wide);
-  return found->second;
+  return load_once(schemes, {name, wide}, [&] { return model::parse_weight_scheme(name, wide); });
 }
 // The format of its linear layers.
 const model::StoredFormat& stored_format(const std::string& scheme, Dtype wide) {
@@ -291,6 +290,10 @@ hardware::RuntimeExecution execution_of(const StepRow& row, const RuntimeProfile
 
 graph::Plan plan_of(const StepRow& row) {
   graph::Plan plan;
+  constexpr double kMost = 1 << 20;
+  if (d(row.tp) * d(row.dp) * d(row.pp) * d(row.n_gpu) > kMost) {
+    throw Error::bad_input("the plan takes more devices than there are in one place");
+  }
   plan.tensor = row.tp;
   plan.expert = row.ep;
   plan.data = row.dp;
@@ -312,6 +315,13 @@ model::GgufEra era_of(const StepRow& row, const RuntimeProfile& profile) {
 estimate::Choices step_choices(const StepRow& row, const RuntimeProfile& profile, const model::Decoder& decoder) {
   estimate::Choices choices;
   choices.weights = row.weights;
+  if (row.weights == "bf16" && runtime_name(row).starts_with("llama.cpp")) {
+    choices.weights = "BF16";  // the GGUF type, which is no scheme of any engine
+  }
+  if (row.ubatch > 0 && model::gguf_weights(*choices.weights) == nullptr) {
+    throw Error::bad_input(fmt::format("'ubatch' is how llama.cpp cuts prompts, which does not run {}", row.weights),
+                           "leave it empty, or name llama.cpp as 'runtime'");
+  }
   if (!row.kv.empty()) {  // "fp8", or "q8_0/q4_0" of keys and values
     choices.cache_k = split(row.kv, '/').front();
     choices.cache_v = split(row.kv, '/').back();

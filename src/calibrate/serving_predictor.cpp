@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/load_once.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "calibrate/row_ops.h"
@@ -107,32 +108,28 @@ struct ServingPredictor::Simulated {
 };
 
 ServingPredictor::ServingPredictor(const Measurements& measurements, std::vector<std::size_t> rows,
-                                   const hardware::Device& device)
-    : rows_(std::move(rows)), device_(device) {
+                                   const hardware::Device& device, Refusals* refused)
+    : device_(device) {
   std::map<std::string, std::size_t> known;
-  std::vector<Diagnostic> problems;
-  for (std::size_t k = 0; k < rows_.size(); ++k) {
-    const Row& row = measurements.rows[rows_[k]];
-    const auto& of = std::get<ServingRow>(row.of);
-    metrics_.push_back(of.metric);
+  Refusals own;
+  for (const std::size_t row : rows) {
+    const auto& of = std::get<ServingRow>(measurements.rows[row].of);
     const std::string key = fmt::format("{}|{}|{}|{}", of.runtime, of.model, of.weights, describe(of));
-    const auto [found, added] = known.try_emplace(key, runs_.size());
-    run_of_.push_back(found->second);
-    if (!added) {
-      runs_[found->second].figures.push_back(k);
-      continue;
-    }
-    runs_.push_back({of, {k}});
     try {
-      prepare(of);
+      const std::size_t run = load_once(known, key, [&] {
+        prepare(of);
+        runs_.push_back({of, {}});
+        return runs_.size() - 1;
+      });
+      runs_[run].figures.push_back(rows_.size());
+      run_of_.push_back(run);
+      metrics_.push_back(of.metric);
+      rows_.push_back(row);
     } catch (const Error& error) {
-      for (Diagnostic problem : error.diagnostics()) {
-        problem.where = measurements.where(row);
-        problems.push_back(std::move(problem));
-      }
+      (refused != nullptr ? *refused : own).add(measurements, row, error);
     }
   }
-  if (!problems.empty()) throw Error(ErrorKind::bad_input, std::move(problems));
+  own.throw_if_any();
 }
 
 ServingPredictor::~ServingPredictor() = default;
@@ -141,7 +138,7 @@ void ServingPredictor::prepare(const ServingRow& row) {
   std::unique_ptr<model::Decoder>& decoder = models_[row.model];
   if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
   engine_of(row);
-  if (!row.trace.empty() && !traces_.contains(row.trace)) traces_[row.trace] = serving::load_trace(row.trace);
+  if (!row.trace.empty()) load_once(traces_, row.trace, [&] { return serving::load_trace(row.trace); });
   if (!row.draft.empty() && row.accept.empty()) {
     acceptances_.emplace(draft_and_target(row), std::numeric_limits<double>::quiet_NaN());
     return;

@@ -21,9 +21,10 @@ namespace llmperf::calibrate {
 
 class ServingPredictor {
  public:
-  // The rows `rows` of `measurements`, which are ServingRows of `device`. Throws Error(bad_input) with the lines of
-  // rows that name no model, scheme, engine or trace.
-  ServingPredictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device);
+  // The rows `rows` of `measurements`, which are ServingRows of `device`. Rows that name no model, scheme, engine or
+  // trace are added to `refused` and are none of rows(); without it they are an Error.
+  ServingPredictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
+                   Refusals* refused = nullptr);
   ~ServingPredictor();
   ServingPredictor(const ServingPredictor&) = delete;
   ServingPredictor& operator=(const ServingPredictor&) = delete;

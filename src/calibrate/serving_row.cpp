@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
+
 namespace llmperf::calibrate {
 
 bool ServingRow::same_run(const ServingRow& other) const {
@@ -44,9 +46,11 @@ Seconds figure_of(const serving::Summary& summary, std::string_view metric) {
   return Seconds{std::nan("")};
 }
 
-std::string describe(const ServingRow& r) {
-  std::string text;
-  const auto add = [&](std::string_view what, const auto& value) { text += fmt::format(" {} {}", what, value); };
+std::vector<std::string> settings_of(const ServingRow& r) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view what, const auto& value) {
+    parts.push_back(fmt::format("{} {}", what, value));
+  };
   for (const auto& [axis, degree] :
        {std::pair{"tp", r.tp}, std::pair{"ep", r.ep}, std::pair{"dp", r.dp}, std::pair{"pp", r.pp}}) {
     if (degree > 1) add(axis, degree);
@@ -71,9 +75,11 @@ std::string describe(const ServingRow& r) {
   if (r.concurrency > 0) add("concurrency", r.concurrency);
   if (r.requests > 0) add("requests", r.requests);
   if (!r.trace.empty()) add("trace", r.trace);
-  if (!r.input.empty()) text += fmt::format(" {} -> {}", r.input, r.output);
+  if (!r.input.empty()) parts.push_back(fmt::format("{} -> {}", r.input, r.output));
   if (!r.prefix.empty()) add("prefix", r.prefix);
-  return text.empty() ? text : text.substr(1);
+  return parts;
 }
+
+std::string describe(const ServingRow& row) { return join(settings_of(row), " "); }
 
 }  // namespace llmperf::calibrate

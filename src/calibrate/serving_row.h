@@ -72,7 +72,8 @@ const ServingFigure* find_figure(std::string_view metric);
 // The figure of a run, in seconds.
 Seconds figure_of(const serving::Summary& summary, std::string_view metric);
 
-// Plan, settings and load on one line, without the figure.
+// Plan, settings and load, without the figure; and on one line.
+std::vector<std::string> settings_of(const ServingRow& row);
 std::string describe(const ServingRow& row);
 
 }  // namespace llmperf::calibrate

@@ -59,9 +59,13 @@ std::optional<Label> op_word(const Row& row) {
 }
 
 Label phase(const StepRow& s) { return {std::string(name(s.phase)), static_cast<std::int64_t>(s.phase)}; }
-Label runtime_phase(const StepRow& s) { return {fmt::format("{} {}", s.runtime, name(s.phase))}; }
+Label runtime_phase(const StepRow& s) {
+  return {s.runtime.empty() ? "" : fmt::format("{} {}", s.runtime, name(s.phase))};
+}
 Label batch_band(const StepRow& s) { return band(kBatchBands, s.batch); }
-Label runtime_batch_band(const StepRow& s) { return {fmt::format("{} batch {}", s.runtime, batch_band(s).name)}; }
+Label runtime_batch_band(const StepRow& s) {
+  return {s.runtime.empty() ? "" : fmt::format("{} batch {}", s.runtime, batch_band(s).name)};
+}
 Label m_band(const GemmShape& g) { return band(kRowBands, g.m); }
 Label scheme(const GemmShape& g) { return {fmt::format("gemm {}", g.weights.empty() ? "dense" : g.weights)}; }
 Label site(const GemmShape& g) { return {fmt::format("n {} k {}", g.n, g.k)}; }

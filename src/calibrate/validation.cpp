@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <optional>
 
+#include "base/load_once.h"
 #include "base/match.h"
 #include "base/text.h"
 #include "calibrate/data_checks.h"
@@ -172,44 +173,38 @@ struct Batch {
   std::vector<std::size_t> rows;
 };
 
-// `devices`: those that are known, by name; the others are read. A name that no file has is reported with the line that
-// uses it first.
+// `devices`: those that are known, by name; the others are read. Rows of names that no file has are refused.
 std::vector<Batch> batches(const Measurements& measurements, const std::string& runtime,
-                           std::map<std::string, std::unique_ptr<hardware::Device>>& devices) {
+                           std::map<std::string, hardware::Device>& devices, Refusals& refused) {
   std::map<std::string, Batch> found;
-  std::vector<Diagnostic> problems;
+  std::map<std::string, Error> broken;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
-    const std::string own = match(
-        row.of, [](const OpRow&) { return std::string(); }, [](const auto& whole) { return runtime_text(whole); });
-    const std::string name = runtime.empty() ? own : runtime;
-    const bool run = std::holds_alternative<ServingRow>(row.of);
-    const std::string key = row.hardware + (run ? "\n\n" : "\n") + name;
-    auto it = found.find(key);
-    if (it == found.end()) {
-      Batch batch;
-      try {
-        std::unique_ptr<hardware::Device>& device_of = devices[row.hardware];
-        if (!device_of) device_of = std::make_unique<hardware::Device>(hardware::load_device(row.hardware));
-        batch.device = device_of.get();
-        if (name.empty()) {
-          batch.profile = hardware::load_kernels(*batch.device);
+    const std::string name =
+        runtime.empty() ? std::visit([](const auto& of) { return runtime_text(of); }, row.of) : runtime;
+    const std::string key = fmt::format("{}\n{}\n{}", row.hardware, row.of.index(), name);
+    if (const auto known = broken.find(key); known != broken.end()) {
+      refused.add(measurements, i, known->second);
+      continue;
+    }
+    try {
+      Batch& batch = load_once(found, key, [&] {
+        Batch made;
+        made.device = &load_once(devices, row.hardware, [&] { return hardware::load_device(row.hardware); });
+        if (name.empty() && std::holds_alternative<OpRow>(row.of)) {
+          made.profile = hardware::load_kernels(*made.device);
         } else if (name != "none") {
-          batch.profile = hardware::load_runtime_profile(
-              *batch.device, name,
+          made.profile = hardware::load_runtime_profile(
+              *made.device, name,
               runtime.empty() ? hardware::UnknownRuntime::measured : hardware::UnknownRuntime::error);
         }
-      } catch (const Error& error) {
-        for (Diagnostic problem : error.diagnostics()) {
-          if (problem.where.file.empty()) problem.where = measurements.where(row);
-          problems.push_back(std::move(problem));
-        }
-      }
-      it = found.emplace(key, std::move(batch)).first;
+        return made;
+      });
+      batch.rows.push_back(i);
+    } catch (const Error& error) {
+      refused.add(measurements, i, broken.emplace(key, error).first->second);
     }
-    it->second.rows.push_back(i);
   }
-  if (!problems.empty()) throw Error(ErrorKind::bad_input, std::move(problems));
   std::vector<Batch> result;
   for (auto& [key, batch] : found) result.push_back(std::move(batch));
   return result;
@@ -257,7 +252,10 @@ double rule_of(const StepRow& row, const RowRoof& roof) {
 
 std::string baseline_kind(const Row& row) {
   return match(
-      row.of, [&](const OpRow& op) { return row.hardware + ' ' + op.op; },
+      row.of,
+      [&](const OpRow& op) {
+        return fmt::format("{} {}{}{}", row.hardware, op.runtime, op.runtime.empty() ? "" : " ", op.op);
+      },
       [&](const StepRow& step) {
         return fmt::format("{} {} {} {}", row.hardware, runtime_name(step), step.weights, name(step.phase));
       },
@@ -277,17 +275,18 @@ namespace {
 
 // Figures of servers: the speed of light is the same simulation of steps that take no longer than they must, and what
 // is fitted to the rows are a launch and a share of that.
-void predict_runs(const Measurements& measurements, const Batch& batch, Validation& result,
-                  std::vector<RooflineTimes>& times) {
+void predict_runs(const Measurements& measurements, const Batch& batch, std::vector<ValidatedRow>& all,
+                  std::vector<RooflineTimes>& times, Refusals& refused) {
   const bool light = batch.profile.name.empty();
-  ServingPredictor predictor(measurements, batch.rows, *batch.device);
-  std::vector<double> roofs(batch.rows.size());
+  ServingPredictor predictor(measurements, batch.rows, *batch.device, &refused);
+  const std::vector<std::size_t>& rows = predictor.rows();
+  std::vector<double> roofs(rows.size());
   predictor.predict(nullptr, roofs);
   std::vector<double> seconds = roofs;
   if (!light) predictor.predict(&batch.profile, seconds);
-  for (std::size_t k = 0; k < batch.rows.size(); ++k) {
-    const std::size_t i = batch.rows[k];
-    ValidatedRow& row = result.rows[i];
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const std::size_t i = rows[k];
+    ValidatedRow& row = all[i];
     row.predicted = seconds[k];
     row.roofline = roofs[k];
     row.profile = light ? "none" : batch.profile.title_for(*batch.device);
@@ -306,36 +305,40 @@ void predict_runs(const Measurements& measurements, const Batch& batch, Validati
 
 Validation validate(Measurements measurements, const std::string& runtime, const hardware::Device* device) {
   Validation result;
-  std::map<std::string, std::unique_ptr<hardware::Device>> devices;
-  if (device != nullptr) devices[device->name] = std::make_unique<hardware::Device>(*device);
+  std::map<std::string, hardware::Device> devices;
+  if (device != nullptr) devices.emplace(device->name, *device);
+  Refusals refused;
   const std::size_t count = measurements.rows.size();
-  result.rows.resize(count);
+  std::vector<ValidatedRow> all(count);
   std::vector<RooflineTimes> times(count);
-  std::vector<double> measured(count);
   std::vector<RowLimits> limits;
+  std::map<std::string, int> notes;  // and how many rows they are of
   for (std::size_t i = 0; i < count; ++i) {
     const Row& row = measurements.rows[i];
-    measured[i] = row.latency.value;
-    result.rows[i].row = i;
-    result.rows[i].remark = untrusted(measurements, row);
-    result.rows[i].scored = result.rows[i].remark.empty();
+    all[i].remark = untrusted(measurements, row);
+    all[i].scored = all[i].remark.empty();
   }
-  for (Batch& batch : batches(measurements, runtime, devices)) {
+  for (Batch& batch : batches(measurements, runtime, devices, refused)) {
     if (std::holds_alternative<ServingRow>(measurements.rows[batch.rows.front()].of)) {
-      predict_runs(measurements, batch, result, times);
+      predict_runs(measurements, batch, all, times, refused);
       continue;
     }
     const bool light = batch.profile.name.empty();
     if (light) std::fill(batch.profile.values.begin(), batch.profile.values.end(), 1.0);
-    Predictor predictor(measurements, batch.rows, *batch.device, batch.profile);
-    std::vector<double> seconds(batch.rows.size());
+    Predictor predictor(measurements, batch.rows, *batch.device, batch.profile, &refused);
+    const std::vector<std::size_t>& rows = predictor.rows();
+    std::vector<double> seconds(rows.size());
     predictor.predict(batch.profile.values, std::nullopt, seconds);
-    const Bands bands = light ? Bands(batch.rows.size()) : bands_of(measurements, predictor, batch.profile);
-    for (std::size_t k = 0; k < batch.rows.size(); ++k) {
-      const std::size_t i = batch.rows[k];
+    const Bands bands = light ? Bands(rows.size()) : bands_of(measurements, predictor, batch.profile);
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const std::size_t i = rows[k];
       const RowRoof& roof = predictor.roofs()[k];
-      ValidatedRow& row = result.rows[i];
+      ValidatedRow& row = all[i];
       row.predicted = light ? roof.roof.value : seconds[k];
+      if (!std::isfinite(row.predicted) || row.predicted <= 0) {
+        refused.add(measurements, i, Error::bad_input("no time is predicted of what the row says"));
+        continue;
+      }
       row.roofline = roof.roof.value;
       if (const auto* step = std::get_if<StepRow>(&measurements.rows[i].of)) row.rule = rule_of(*step, roof);
       row.band = bands[k];
@@ -347,6 +350,10 @@ Validation validate(Measurements measurements, const std::string& runtime, const
         row.extrapolated = !beyond.empty();
         if (row.remark.empty()) row.remark = beyond;
       }
+      if (const std::string& note = predictor.note(k); !note.empty()) {
+        ++notes[note];
+        row.remark += row.remark.empty() ? note : "; " + note;
+      }
       limits.push_back(limits_on(*batch.device, i, roof.roof.value, roof.kernels, baseline_kind(measurements.rows[i])));
       times[i] = {roof.compute.value, roof.memory.value + roof.network.value, baseline_kind(measurements.rows[i]),
                   row.scored};
@@ -357,8 +364,19 @@ Validation validate(Measurements measurements, const std::string& runtime, const
   } catch (const Error& error) {  // latencies in another unit: the rows are shown all the same
     for (const Diagnostic& d : error.diagnostics()) result.warnings.push_back(d.message);
   }
-  const Baselines base = baselines(measured, times);
-  for (std::size_t i = 0; i < count; ++i) result.rows[i].fitted_roofline = base.fitted[i];
+  for (const auto& [note, rows] : notes) result.warnings.push_back(fmt::format("{} ({} rows)", note, rows));
+  // What is left, each under its new index.
+  const std::vector<std::size_t> stay = refused.apply(measurements);
+  std::vector<RooflineTimes> left;
+  std::vector<double> measured;
+  for (const std::size_t i : stay) {
+    measured.push_back(measurements.rows[left.size()].latency.value);
+    all[i].row = left.size();
+    result.rows.push_back(std::move(all[i]));
+    left.push_back(std::move(times[i]));
+  }
+  const Baselines base = baselines(measured, left);
+  for (std::size_t k = 0; k < left.size(); ++k) result.rows[k].fitted_roofline = base.fitted[k];
   result.measurements = std::move(measurements);
   summarise(result);
   return result;

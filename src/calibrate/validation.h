@@ -84,10 +84,10 @@ struct Validation {
   double error(const ValidatedRow& r) const { return relative_error(measurements.rows[r.row], r.predicted); }
 };
 
-// Every row by the profile of its runtime for its device (ops: the device's preferred one), or all by `runtime`: a name
-// or the path of a profile; "none" is the speed of light. Throws Error(bad_input) with the lines of rows that name what
-// does not exist.
-// `device`: what rows of that name were measured on, where it is no built-in one.
+// Every row by the profile of its runtime for its device (ops that name none: the device's preferred one), or all by
+// `runtime`: a name or the path of a profile; "none" is the speed of light. Rows that name what does not exist join
+// those that are refused; Error(bad_input) where none is left. `device`: what rows of that name were measured on, where
+// it is no built-in one.
 Validation validate(Measurements measurements, const std::string& runtime = {},
                     const hardware::Device* device = nullptr);
 

@@ -20,31 +20,40 @@ namespace {
 
 struct MeasuredFlags {
   std::vector<std::string> files;
-  std::string hardware;
-  std::string runtime;
+  calibrate::Beside beside;  // its hardware as given: a name or a file
+  bool strict = false;
   std::string from;
   std::string out;
   std::optional<double> max_mape;
 };
 
+// `device`: what rows are of that do not say it.
+calibrate::Measurements read(const MeasuredFlags& flags, const hardware::Device* device) {
+  calibrate::Beside beside = flags.beside;
+  if (device != nullptr) beside.hardware = device->name;
+  return calibrate::read_measurements(flags.files, beside);
+}
+
 Answer calibrate_answer(const MeasuredFlags& flags, const Context& context) {
   const bool pulled = !flags.from.empty();
   if (pulled) context.refuse({"--runtime"}, "--from names the profile to start from", "give one of the two");
-  const hardware::Device device = hardware::load_device(flags.hardware);
-  const auto start =
-      hardware::load_runtime_profile(device, pulled ? flags.from : flags.runtime, hardware::UnknownRuntime::error);
+  const hardware::Device device = hardware::load_device(flags.beside.hardware);
+  const auto start = hardware::load_runtime_profile(device, pulled ? flags.from : flags.beside.runtime,
+                                                    hardware::UnknownRuntime::error);
   WrittenFile out(flags.out);
-  const auto result = calibrate::calibrate(calibrate::read_measurements(flags.files), device, start,
+  const auto result = calibrate::calibrate(read(flags, &device), device, start,
                                            pulled ? calibrate::Pull::to_fitted : calibrate::Pull::to_defaults);
+  if (flags.strict) calibrate::refuse_none(result.calibration.refused);
   out.commit(hardware::format_runtime_profile(result.profile));
   return {report::calibrate_report(result.calibration)};
 }
 
 Answer validate_answer(const MeasuredFlags& flags, const Context&) {
   std::optional<hardware::Device> device;
-  if (!flags.hardware.empty()) device = hardware::load_device(flags.hardware);
-  const calibrate::Validation validation =
-      calibrate::validate(calibrate::read_measurements(flags.files), flags.runtime, device ? &*device : nullptr);
+  if (!flags.beside.hardware.empty()) device = hardware::load_device(flags.beside.hardware);
+  const hardware::Device* own = device ? &*device : nullptr;
+  const calibrate::Validation validation = calibrate::validate(read(flags, own), flags.beside.runtime, own);
+  if (flags.strict) calibrate::refuse_none(validation.measurements.refused);
   Answer answer{report::validate_report(validation)};
   const double mape = validation.summary.errors.mape;
   if (flags.max_mape && !(mape <= *flags.max_mape)) {
@@ -93,6 +102,9 @@ void add_measurements(Command& command, MeasuredFlags& flags) {
   command.add("measurements", flags.files, "CSV", "CSV files, or built-in names (llmperf list measurements)")
       .required()
       .offers(Values::Sort::paths, request::measurement_names);
+  command.add_field("model", flags.beside.model).about = "the model of rows that have no column for it";
+  command.add_field("weights", flags.beside.weights).about = "likewise their scheme of weights";
+  command.add("--strict", flags.strict, "refuse all where a row is refused: exit status 2");
 }
 
 }  // namespace
@@ -101,8 +113,8 @@ void add_calibrate(Command& root) {
   Command& command = root.add_command("calibrate", "fits a runtime profile to measured latencies");
   MeasuredFlags& flags = answers(command, calibrate_answer);
   add_measurements(command, flags);
-  command.add_field("hw", flags.hardware).required();
-  command.add_field("runtime", flags.runtime).about =
+  command.add_field("hw", flags.beside.hardware).required();
+  command.add_field("runtime", flags.beside.runtime).about =
       "profile to start from, by name or file: its kernel choices and options stay [the device's own]";
   command.add("--from", flags.from, "NAME",
               "profile, by name or file, whose fitted numbers the fit starts at and is pulled towards");
@@ -114,8 +126,9 @@ void add_validate(Command& root) {
       root.add_command("validate", "predictions beside measurements: the error of every row, and of simpler models");
   MeasuredFlags& flags = answers(command, validate_answer);
   add_measurements(command, flags);
-  command.add_field("hw", flags.hardware).about = "a hardware file of your own, which rows name by its name";
-  command.add_field("runtime", flags.runtime).about =
+  command.add_field("hw", flags.beside.hardware).about =
+      "a hardware file of your own, which rows name by its name; the device of rows that have no column for it";
+  command.add_field("runtime", flags.beside.runtime).about =
       "profile for all rows, by name or file [that of each row's runtime]; none: the speed of light";
   command.add("--max-mape", flags.max_mape, {0, 1000}, "SHARE",
               "exit status 4 when the mean absolute error is above: 0.08 is 8 %");

@@ -138,7 +138,9 @@ Job job_of_list(const ReplayFlags& f, const hardware::Device& device) {
     rows = replay::sweep(f.sweep, f.dtype ? *f.dtype : estimate::activation_dtype(device));
   } else {
     const std::vector<std::string> files = {f.ops};
-    for (const calibrate::Row& row : calibrate::read_measurements(files).rows) {
+    const calibrate::Measurements read = calibrate::read_measurements(files);
+    calibrate::refuse_none(read.refused);
+    for (const calibrate::Row& row : read.rows) {
       const auto* op = std::get_if<calibrate::OpRow>(&row.of);
       if (op == nullptr) throw Error::bad_input(fmt::format("--ops: {} has steps of models, not ops", f.ops));
       rows.push_back(*op);

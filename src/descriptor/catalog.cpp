@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/load_once.h"
 #include "base/text.h"
 
 namespace llmperf::descriptor {
@@ -270,9 +271,7 @@ Document parse_once(const EmbeddedFile& file) {
   static std::mutex mutex;
   static std::map<const EmbeddedFile*, Document> parsed;
   const std::scoped_lock lock(mutex);
-  auto at = parsed.find(&file);
-  if (at == parsed.end()) at = parsed.emplace(&file, parse_yaml(file.text, std::string(file.path))).first;
-  return at->second;
+  return load_once(parsed, &file, [&] { return parse_yaml(file.text, std::string(file.path)); });
 }
 
 }  // namespace

@@ -38,6 +38,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/load_once.h"
 #include "estimate/schedule.h"
 #include "graph/training_graph.h"
 #include "model/parameters.h"
@@ -826,9 +827,7 @@ class TrainingEstimator::State {
     if (passes.version() != splits_version_ || plan.pipeline != splits_stages_) splits_.clear();
     splits_version_ = passes.version();
     splits_stages_ = plan.pipeline;
-    const auto [known, added] = splits_.try_emplace(o.chunks);
-    if (added) known->second = balanced_split(plan, o);
-    split_ = known->second;
+    split_ = load_once(splits_, o.chunks, [&] { return balanced_split(plan, o); });
   }
   graph::StageSplit balanced_split(const graph::Plan& plan, const graph::TrainingOptions& o) const {
     const model::Decoder& model = *setup.execution.model;

@@ -86,6 +86,34 @@ std::string era_of(const Device& device, const std::string& runtime, const std::
   return era != nullptr ? era->name : "";
 }
 
+std::string known_eras(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine) {
+  std::vector<std::string> known;
+  for (const EngineEra& era : eras) {
+    if (era.engine != engine || find_era({era}, family, engine) == nullptr) continue;
+    known.push_back(fmt::format("{} ({})", era.name, era.since.empty() ? "from the first" : "from " + era.since));
+  }
+  return join(known, ", ");
+}
+
+namespace {
+
+// Engines count their first number up by one at a time, and builds double in a year.
+bool ever_was(const std::vector<EngineEra>& eras, std::string_view engine, const Version& version) {
+  bool dated = false;
+  std::optional<std::int64_t> newest;
+  for (const EngineEra& era : eras) {
+    if (era.engine != engine) continue;
+    dated = dated || !era.since_date.empty();
+    for (const std::string& known : {era.since, era.newest}) {
+      if (const auto v = parse_version(known)) newest = std::max(newest.value_or(0), v->front());
+    }
+  }
+  if (!newest) return true;
+  return is_date(version) ? dated : version.front() <= *newest + std::max<std::int64_t>(1, *newest);
+}
+
+}  // namespace
+
 const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_view family, const std::string& engine,
                              std::string_view text) {
   const auto named = [&](std::string_view word) {
@@ -99,6 +127,10 @@ const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_vie
     if (era == eras.end() || find_era({*era}, family, engine) != nullptr) return era == eras.end() ? nullptr : &*era;
     const Version beginning = {2000, 1, 1};  // of other devices' era: what these had when it began
     return find_era(eras, family, engine, parse_version(era->since_date).value_or(beginning));
+  }
+  if (!ever_was(eras, engine, *version)) {
+    throw Error::bad_input(fmt::format("no era of {} has version {}", engine, quote(text)),
+                           "known: " + known_eras(eras, family, engine));
   }
   // A month in which one era followed another may say which: "2025-08 mmq".
   if (is_date(*version)) {

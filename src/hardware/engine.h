@@ -19,6 +19,7 @@ struct EngineEra {
   std::string engine;                    // "vllm": what --runtime takes
   std::string since;                     // its first version or build, "0.8", "b3216"; empty: from the beginning
   std::string since_date;                // when that came out, "2024-06-24"; empty: not said
+  std::string newest;                    // release that is known, where no era's `since` is as high; empty: not said
   std::vector<std::string> families;     // devices it is for, before the era of all devices; empty: all
   std::vector<std::string> measured_on;  // devices whose steps it was fitted to
   std::string host_class;
@@ -63,8 +64,13 @@ bool is_date(const Version& version);
 const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine,
                           const std::optional<Version>& version = std::nullopt);
 // That of the engine which the text names, as "cublas" does "llama.cpp-cublas", or whose version, build or date it is.
+// Throws Error(bad_input) for a version that never was: a date where no era of the engine has one, or a first number
+// more than twice that of the newest known.
 const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_view family, const std::string& engine,
                              std::string_view text);
+
+// "vllm-v0 (from the first), vllm-v1 (from 0.8)": those of the engine for devices of the family.
+std::string known_eras(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine);
 
 // The profile as the engine's tool of that name runs it. One that the engine does not know adds nothing, or is an
 // Error(bad_input) where `unknown` is.

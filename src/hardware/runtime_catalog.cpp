@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
+#include "base/load_once.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "hardware/beyond_range.h"
@@ -290,12 +292,12 @@ class Lookup {
       const std::string engine = engine_of(asked.name);
       if (engine.empty()) {
         throw Error::bad_input(fmt::format("no versions are known of runtime {}", quote(asked.name)),
-                               eras().empty() ? "" : fmt::format("known: {}", known_eras()));
+                               eras().empty() ? "" : fmt::format("known: {}", every_era()));
       }
       era = era_by_text(eras(), device_.family, engine, asked.version);
       if (era == nullptr) {
         throw Error::bad_input(fmt::format("no era of {} has version {}", engine, quote(asked.version)),
-                               fmt::format("known: {}", known_eras(engine)));
+                               "known: " + known_eras(eras(), device_.family, engine));
       }
     }
     if (era != nullptr && find_era({*era}, device_.family, era->engine) == nullptr) {
@@ -381,14 +383,12 @@ class Lookup {
     if (p == nullptr) p = fitted("");
     return p != nullptr ? std::optional(compose(*p, *era, device_)) : std::nullopt;
   }
-  // "vllm-v0 (from the beginning), vllm-v1 (from 0.8)", of all engines without a name.
-  std::string known_eras(const std::string& engine = "") const {
-    std::vector<std::string> known;
-    for (const EngineEra& era : eras()) {
-      if (!engine.empty() && (era.engine != engine || find_era({era}, device_.family, engine) == nullptr)) continue;
-      known.push_back(fmt::format("{} ({})", era.name, era.since.empty() ? "from the first" : "from " + era.since));
-    }
-    return join(known, ", ");
+  // Of all engines there is.
+  std::string every_era() const {
+    std::set<std::string> known;
+    for (const EngineEra& era : eras()) known.insert(known_eras(eras(), device_.family, era.engine));
+    known.erase("");
+    return fmt::format("{}", fmt::join(known, ", "));
   }
 
   static bool every(const RuntimeProfile&) { return true; }
@@ -398,12 +398,11 @@ class Lookup {
   }
   // The defaults of a family.
   const std::vector<RuntimeProfile>& classes(std::string_view family) const {
-    const auto [it, added] = classes_.try_emplace(family);
-    if (added) {
-      it->second = of_workload(profiles("families:", family));
-      std::erase_if(it->second, [&](const RuntimeProfile& p) { return !covers(p, family); });
-    }
-    return it->second;
+    return load_once(classes_, family, [&] {
+      std::vector<RuntimeProfile> all = of_workload(profiles("families:", family));
+      std::erase_if(all, [&](const RuntimeProfile& p) { return !covers(p, family); });
+      return all;
+    });
   }
   const std::vector<EngineEra>& eras() const {
     if (!eras_) eras_ = workload_ == Workload::language ? all_engines() : std::vector<EngineEra>();

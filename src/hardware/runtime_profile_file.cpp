@@ -317,6 +317,7 @@ EngineEra parse_engine(const descriptor::Document& document) {
   if (!era.since_date.empty() && !is_date(parse_version(era.since_date).value_or(Version()))) {
     reader.problem("since_date", fmt::format("{} is no date", quote(era.since_date)), "as \"2024-06-24\"");
   }
+  era.newest = reader.string_or("newest", "");
   for (Reader& item : reader.optional_mappings("tools")) {
     era.tools.push_back({item.require_string("name"), item.require_double("step_s", 0, 1)});
     item.finish();

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/load_once.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
@@ -612,9 +613,8 @@ class Steps {
 
   // The device that a driver calls so; empty: none, or not one alone.
   std::string device_called(const std::string& text) {
-    const auto [at, added] = called_.try_emplace(text);
-    if (added && !text.empty() && !descriptor::is_path(text)) at->second = find_device(text);
-    return at->second;
+    return load_once(called_, text,
+                     [&] { return text.empty() || descriptor::is_path(text) ? std::string() : find_device(text); });
   }
   std::string find_device(const std::string& text) {
     if (const hardware::Device* device = load(text)) return device->name;

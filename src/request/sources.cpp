@@ -3,20 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/load_once.h"
 #include "request/price.h"
 
 namespace llmperf::request {
-namespace {
-
-template <class Map, class Load>
-typename Map::mapped_type found(Map& map, const typename Map::key_type& key, Load&& load) {
-  auto at = map.find(key);
-  if (at == map.end()) at = map.emplace(key, load()).first;
-  return at->second;
-}
-
-}  // namespace
-
 hardware::Device load_host(const std::string& name) {
   hardware::Device host = hardware::load_device(name.empty() ? kDefaultHost : name);
   if (host.kind != hardware::DeviceKind::cpu && host.kind != hardware::DeviceKind::soc) {
@@ -28,40 +18,40 @@ hardware::Device load_host(const std::string& name) {
 
 model::ModelFile Sources::model(const std::string& name, const std::string& assume) {
   const std::lock_guard lock(mutex_);
-  return found(models_, {name, assume}, [&] { return model::load_model(name, assume); });
+  return load_once(models_, {name, assume}, [&] { return model::load_model(name, assume); });
 }
 
 model::VideoDit Sources::video(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  return found(video_models_, name, [&] { return model::load_video_dit(name); });
+  return load_once(video_models_, name, [&] { return model::load_video_dit(name); });
 }
 
 bool Sources::is_video(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  return found(is_video_, name, [&] { return model::is_video_dit(name); });
+  return load_once(is_video_, name, [&] { return model::is_video_dit(name); });
 }
 
 hardware::Device Sources::device(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  return found(devices_, name, [&] { return hardware::load_device(name); });
+  return load_once(devices_, name, [&] { return hardware::load_device(name); });
 }
 
 hardware::Device Sources::host(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  return found(hosts_, name, [&] { return load_host(name); });
+  return load_once(hosts_, name, [&] { return load_host(name); });
 }
 
 std::map<std::string, estimate::HourPrice> Sources::prices(const std::string& path) {
   const std::lock_guard lock(mutex_);
-  return found(prices_, path, [&] { return load_prices(path); });
+  return load_once(prices_, path, [&] { return load_prices(path); });
 }
 
 hardware::RuntimeProfile Sources::profile(const std::string& device_name, const hardware::Device& device,
                                           const std::string& name, hardware::UnknownRuntime unknown,
                                           hardware::Workload workload) {
   const std::lock_guard lock(mutex_);
-  return found(profiles_, {device_name, name, workload},
-               [&] { return hardware::load_runtime_profile(device, name, unknown, workload); });
+  return load_once(profiles_, {device_name, name, workload},
+                   [&] { return hardware::load_runtime_profile(device, name, unknown, workload); });
 }
 
 }  // namespace llmperf::request

@@ -92,6 +92,14 @@ Type fields_of(Fields<calibrate::Measurements::File> f) {
   return f.of<&F::path>("path", "as given").of<&F::notes>("notes", "the comment lines of the file");
 }
 
+Type fields_of(Fields<Diagnostic> f) {
+  using D = Diagnostic;
+  return f.of("file", "as given", [](const D& d) { return d.where.file; })
+      .of("line", "of the file", [](const D& d) { return d.where.line; })
+      .of<&D::message>("reason", "what is wrong with it; a line has one entry for each")
+      .of<&D::hint>("hint", "what would be right, may be empty");
+}
+
 Type fields_of(Fields<ValidatedRow> f) {
   using R = ValidatedRow;
   using V = calibrate::ValidatedRow;
@@ -127,6 +135,7 @@ Type fields_of(Fields<calibrate::Validation> f) {
       .of("unused_columns", "of the input: kept as they are, they change no prediction",
           [](const V& v) { return v.measurements.unused_columns(); })
       .of<&V::warnings>("warnings", "as text")
+      .of("refused", "lines that are not among the rows", [](const V& v) { return v.measurements.refused; })
       .of("rows",
           "in the order of the files: `file`, `line`, the columns of the input that the row uses under their own "
           "names (text or numbers; without the latency), and the keys below; then columns that llmperf does not "
@@ -241,7 +250,8 @@ Type fields_of(Fields<calibrate::Calibration> f) {
                         "rows predicted without their group; the profile stores those by phase and op. Two of them "
                         "where ops were fitted first and steps after them")
       .of<&C::next>("next_rows", "at most five that would tell most, each given those before it, the best first")
-      .of<&C::warnings>("warnings", "as text");
+      .of<&C::warnings>("warnings", "as text")
+      .of<&C::refused>("refused", "lines that were left out");
 }
 
 // ---- import

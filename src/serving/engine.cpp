@@ -62,6 +62,8 @@ EngineSettings engine_defaults(std::string_view name_and_version, const hardware
     if (!hardware::parse_version(s.version)) {
       throw Error::bad_input(fmt::format("`engine`: {} is no version", quote(s.version)), "vllm@0.15.1");
     }
+    // Refuses what never was.
+    hardware::era_by_text(hardware::all_engines(), device.family, std::string(name(s.kind)), s.version);
   }
   switch (s.kind) {
     case EngineKind::vllm: vllm_defaults(device, s); break;

@@ -290,6 +290,99 @@ TEST_CASE("the problems of all files are reported together", "[measurements]") {
   std::remove(path.c_str());
 }
 
+TEST_CASE("a line that cannot be read is refused with its reason, and the others are read", "[measurements]") {
+  const std::string path = "measurements_test_refused.csv";
+  const std::string paths[] = {path};
+  const std::string good = "d,1,vllm,graph,,m,bf16,1,decode,1,10,1\n";
+  std::ofstream(path) << kSteps + good + "d,1,vllm,graph,,m,bf16,0,decode,1,10,1\nd,\"1,vllm\n" + good;
+  const Measurements m = read_measurements(paths);
+  REQUIRE(m.rows.size() == 2);
+  CHECK(m.rows[1].line == 5);
+  REQUIRE(m.refused.size() == 2);
+  CHECK(m.refused[0].where.line == 3);
+  CHECK(m.refused[0].message == "'batch' must be an integer between 1 and 1000000000, not '0'");
+  CHECK(m.refused[1].where.line == 4);
+  CHECK_THROWS_AS(refuse_none(m.refused), Error);
+  std::ofstream(path) << kSteps + "d,1,vllm,graph,,m,bf16,0,decode,1,10,1\n";  // of which nothing is left
+  CHECK_THROWS_AS(read_measurements(paths), Error);
+  std::remove(path.c_str());
+}
+
+TEST_CASE("a file of nothing but bad lines is not read to its end", "[measurements]") {
+  const std::string path = "measurements_test_hostile.csv";
+  const std::string paths[] = {path};
+  std::ofstream file(path);
+  file << kSteps;
+  for (int i = 0; i < 20'000; ++i) file << "d\n";
+  file.close();
+  try {
+    read_measurements(paths);
+    FAIL();
+  } catch (const Error& error) {
+    REQUIRE(error.diagnostics().size() == 1);
+    CHECK(error.diagnostics()[0].message == "more than 10000 problems in its lines");
+  }
+  std::remove(path.c_str());
+}
+
+TEST_CASE("requests of one length are a step of prefill and the mean one of decode", "[measurements]") {
+  const Beside beside{.hardware = "h100-sxm", .model = "llama-3.1-8b", .weights = "bf16", .runtime = {}};
+  const Measurements m =
+      parse_measurements("batch,prompt,gen,ttft_ms,tpot_ms\n4,1000,200,80,7.5\n1,64,10,,6\n", "t.csv", beside);
+  REQUIRE(m.rows.size() == 3);
+  for (const Row& row : m.rows) {
+    CHECK(row.hardware == "h100-sxm");
+    CHECK(std::get<StepRow>(row.of).model == "llama-3.1-8b");
+    CHECK(std::get<StepRow>(row.of).weights == "bf16");
+  }
+  const auto& prefill = std::get<StepRow>(m.rows[0].of);
+  CHECK(prefill.phase == Phase::prefill);
+  CHECK(prefill.batch == 4);
+  CHECK(prefill.new_tokens == 1000);
+  CHECK(prefill.context == 0);
+  CHECK(m.rows[0].latency.value == Approx(0.08));
+  const auto& decode = std::get<StepRow>(m.rows[1].of);
+  CHECK(decode.phase == Phase::decode);
+  CHECK(decode.new_tokens == 1);
+  CHECK(decode.context == 1100);  // 1000 and half of 200
+  CHECK(m.rows[1].latency.value == Approx(0.0075));
+  CHECK(m.rows[2].line == 3);
+  CHECK(std::get<StepRow>(m.rows[2].of).context == 69);
+  CHECK(parse_measurements(format_measurements(m), "u.csv").rows.at(1).of == m.rows[1].of);
+  const Measurements again = parse_measurements("batch,input,output,tpot_ms\n4,1000,200,7.5\n", "t.csv", beside);
+  CHECK(again.rows.at(0).of == m.rows[1].of);
+  CHECK(problems_of("batch,prompt,gen,ttft_ms\n1,64,8,5\n") ==
+        std::vector<std::string>{"t.csv:1:1: no column 'hardware', 'model', 'weights'"});
+  CHECK(problems_of("hardware,model,weights,batch,gen,tpot_ms\nd,m,bf16,1,8,5\n") ==
+        std::vector<std::string>{"t.csv:1:1: no column 'prompt'"});
+}
+
+TEST_CASE("a scheme may be called as other tables call it", "[measurements]") {
+  const std::string head = "hardware,op,dtype,m,n,k,weights,latency_us\n";
+  const auto scheme = [&](const std::string& name) {
+    const Measurements m = parse_measurements(head + "a,gemm,bf16,1,64,64," + name + ",1\n", "t.csv");
+    return std::get<GemmShape>(std::get<OpRow>(m.rows.at(0).of).shape).weights;
+  };
+  CHECK(scheme("int4_wo") == "w4a16-g128");
+  CHECK(scheme("fp8_block") == "fp8-block128");
+  CHECK(scheme("w4a16_mxfp4") == "mxfp4");
+  CHECK(scheme("bfloat16").empty());
+  const Measurements m = parse_measurements(kSteps + "d,1,vllm,graph,,m,w8a8c8,1,decode,1,10,1\n", "t.csv");
+  CHECK(std::get<StepRow>(m.rows.at(0).of).weights == "w8a8");
+  CHECK(std::get<StepRow>(m.rows.at(0).of).kv == "int8");
+}
+
+TEST_CASE("a kernel may say whose it is", "[measurements]") {
+  const Measurements m = parse_measurements(
+      "hardware,op,dtype,m,n,k,runtime,engine_version,latency_us\na,gemm,bf16,1,2,3,sglang,0.5.14,4\n"
+      "a,gemm,bf16,1,2,3,,2.29,4\n",
+      "t.csv");
+  CHECK(runtime_text(std::get<OpRow>(m.rows[0].of)) == "sglang@0.5.14");
+  CHECK(runtime_text(std::get<OpRow>(m.rows[1].of)).empty());
+  CHECK(configuration(m.rows[0]) != configuration(m.rows[1]));  // no repeats of each other
+  CHECK(m.unused_columns().empty());
+}
+
 TEST_CASE("equal configurations are equal texts", "[measurements]") {
   const Measurements m = parse_measurements(kSteps +
                                                 "d,8,vllm,graph,mc2,m,bf16,4,decode,1,10,1\n"

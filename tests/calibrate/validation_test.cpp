@@ -78,6 +78,92 @@ TEST_CASE("a row's version chooses the era that it is predicted by", "[validatio
   CHECK(v.rows[1].extrapolated);
 }
 
+namespace {
+
+const std::string kLocal =
+    "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms,gpu_layers,host,backend,ubatch,threads,"
+    "ep\n";
+
+// With a row that is always good in front.
+Validation of_rows(const std::string& rows) {
+  return validate(parse_measurements(
+      kLocal + "rtx4090,llama.cpp,llama-3.1-8b,q4_k_m,1,decode,1,100,7,,,cuda,,,\n" + rows, "t.csv"));
+}
+
+}  // namespace
+
+TEST_CASE("rows that nothing predicts are refused at their lines, and the others are predicted", "[validation]") {
+  // Twice each: what was looked up in vain once is not there the second time.
+  for (const char* bad : {"rtx4090,llama.cpp,llama-3.1-8b,q4_k_m,1,decode,1,100,7,20,no-such-cpu,cuda,,,",
+                          "no-such-card,llama.cpp,llama-3.1-8b,q4_k_m,1,decode,1,100,7,,,,,,",
+                          "rtx4090,llama.cpp,no-such-model,q4_k_m,1,decode,1,100,7,,,,,,",
+                          "rtx4090,llama.cpp,llama-3.1-8b,q4_k_x,1,decode,1,100,7,,,,,,",
+                          "h100-sxm,vllm,deepseek-v2-lite,bf16,1,decode,1,100,7,,,,,,1048573"}) {
+    const Validation v = of_rows(std::string(bad) + "\n" + bad + "\n");
+    INFO(bad);
+    CHECK(v.rows.size() == 1);
+    CHECK(v.summary.errors.rows == 1);
+    REQUIRE(v.measurements.refused.size() >= 2);
+    CHECK(v.measurements.refused.front().where.line == 3);
+    CHECK(v.measurements.refused.back().where.line == 4);
+    CHECK(v.measurements.refused.front().message == v.measurements.refused.back().message);
+  }
+  CHECK_THROWS_AS(
+      validate(parse_measurements(kLocal + "no-such-card,vllm,llama-3.1-8b,bf16,1,decode,1,9,7,,,,,,\n", "t.csv")),
+      Error);
+}
+
+TEST_CASE("a backend runs on the devices it is for", "[validation]") {
+  const auto row = [](const std::string& device, const std::string& backend) {
+    return of_rows(device + ",llama.cpp,llama-3.2-1b,q4_k_m,1,decode,1,100,7,,," + backend + ",,,\n").rows.size() == 2;
+  };
+  for (const char* backend : {"exllamav2", "mlx", "metal", "rocm", "cpu"}) CHECK_FALSE(row("rtx2080ti", backend));
+  for (const char* backend : {"cuda", "vulkan", "vulkan?", ""}) CHECK(row("rtx2080ti", backend));
+  CHECK(row("rx7900xtx", "rocm"));
+  CHECK_FALSE(row("rx7900xtx", "cuda"));
+  CHECK(row("apple-m2-ultra", "metal"));
+  CHECK(row("ryzen-7950x", "cpu"));
+}
+
+TEST_CASE("a micro-batch counts where llama.cpp runs the format, and is refused elsewhere", "[validation]") {
+  const auto prompt = [](const std::string& runtime, const char* ubatch) {
+    return "rtx4090," + runtime + ",llama-3.2-1b,bf16,1,prefill,4096,0,90,,,," + ubatch + ",,\n";
+  };
+  const Validation v = of_rows(prompt("llama.cpp", "32") + prompt("llama.cpp", "2048"));
+  REQUIRE(v.rows.size() == 3);
+  // 128 times over the weights: 2.5 GB at about 1 TB/s are 0.3 s.
+  CHECK(v.rows[1].predicted > 0.3);
+  CHECK(v.rows[1].predicted > 3 * v.rows[2].predicted);
+  CHECK(of_rows(prompt("vllm", "512")).measurements.refused.size() == 1);
+  CHECK(of_rows(prompt("vllm", "")).rows.size() == 2);
+}
+
+TEST_CASE("threads beyond the cores share them, which the row says", "[validation]") {
+  const auto row = [](const char* threads) {
+    return std::string("ryzen-7950x,llama.cpp,llama-3.2-1b,q4_k_m,1,decode,1,100,20,,,cpu,,") + threads + ",\n";
+  };
+  const Validation v = of_rows(row("16") + row("32"));  // of 16 cores
+  REQUIRE(v.rows.size() == 3);
+  CHECK(v.rows[2].predicted == v.rows[1].predicted);
+  CHECK(v.rows[2].remark.find("32 threads on 16 cores") != std::string::npos);
+  CHECK(v.rows[1].remark.find("threads") == std::string::npos);
+}
+
+TEST_CASE("a kernel's engine chooses the profile that predicts it", "[validation]") {
+  const std::string gemm = "h100-sxm,gemm,bf16,64,4096,4096,9,";
+  const Validation v =
+      validate(parse_measurements("hardware,op,dtype,m,n,k,latency_us,runtime,engine_version\n" + gemm + ",\n" + gemm +
+                                      "sglang,0.5.14\n" + gemm + "trtllm,1.3.0rc20\n" + gemm + "vllm,99\n",
+                                  "t.csv"));
+  REQUIRE(v.rows.size() == 3);
+  CHECK(v.rows[0].profile == "vllm on h100-sxm");
+  CHECK(v.rows[1].profile.find("sglang") != std::string::npos);
+  CHECK(v.rows[2].profile.find("trtllm") != std::string::npos);
+  REQUIRE(v.measurements.refused.size() == 1);
+  CHECK(v.measurements.refused[0].where.line == 5);
+  CHECK(v.measurements.refused[0].hint.find("vllm-v1 (from 0.8)") != std::string::npos);
+}
+
 TEST_CASE("the rule of thumb reads at three quarters of the bandwidth and multiplies at half the peak",
           "[validation]") {
   StepRow step;

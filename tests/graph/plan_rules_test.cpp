@@ -96,6 +96,9 @@ TEST_CASE("every illegal degree is named with the nearest legal ones") {
         Lines{"--sp ulysses: 4 KV heads of a device of llama-2-70b do not divide by 8 | nearest legal: 4"});
   CHECK(messages("mixtral-8x7b", {.expert = 3, .data = 12}) ==
         Lines{"--ep: 8 experts of mixtral-8x7b do not divide by 3 | nearest legal: 2 or 4"});
+  // What no search may go through one by one.
+  CHECK(messages("mixtral-8x7b", {.expert = 1'000'000'000, .data = 1'000'000'000}).back() ==
+        "--ep: 8 experts of mixtral-8x7b do not divide by 1000000000 | nearest legal: 8");
   CHECK(messages("mixtral-8x7b", {.expert = 8}).size() == 1);  // eight devices of experts on one device
   CHECK(messages("llama-2-70b", {.expert = 8}).size() == 1);   // no experts at all: nothing else to say
   CHECK(messages("deepseek-v2-lite", {.ring = 2}).size() == 1);

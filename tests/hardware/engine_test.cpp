@@ -332,6 +332,24 @@ TEST_CASE("versions and eras that are not known are said with those that are", "
   CHECK(lenient("a100-sxm-80gb", "somebody's@0.6") == "vllm-v1");
 }
 
+TEST_CASE("a version that never was is refused with the eras there are, of rows as well", "[engine]") {
+  const std::string eras = "known: vllm-v0 (from the first), vllm-v1 (from 0.8)";
+  CHECK(refused("h100-sxm", "vllm@99") == "no era of vllm has version '99' | " + eras);
+  CHECK(refused("h100-sxm", "vllm@2025-07") == "no era of vllm has version '2025-07' | " + eras);  // a date
+  for (const char* name : {"sglang@7.1", "trtllm@99", "transformers@2030", "vllm@2"}) {
+    CHECK_THAT(refused("h100-sxm", name), Catch::Contains("no era of"));
+    CHECK_THROWS_AS(taken("h100-sxm", name, UnknownRuntime::measured), Error);
+  }
+  CHECK_THROWS_AS(taken("rtx4090", "llama.cpp@b99999", UnknownRuntime::measured), Error);
+  CHECK_THROWS_AS(era_of(load_device("h100-sxm"), "vllm", "99"), Error);
+  // Releases that may yet come, and dates of an engine that is told by date.
+  for (const char* name : {"vllm@0.99", "vllm@1.0", "trtllm@2.0", "transformers@5.3", "llama.cpp@b9999"}) {
+    CHECK_NOTHROW(taken("h100-sxm", name));
+  }
+  CHECK_NOTHROW(taken("rtx4090", "llama.cpp@2026-07"));
+  CHECK_NOTHROW(taken("rtx4090", "exllamav2@2024-05", UnknownRuntime::measured));  // whose eras nobody told
+}
+
 TEST_CASE("mistakes in an engine's file are reported where they are", "[engine]") {
   const std::string good = "name: toy\nengine: toy\nhost_class: server\ntitle: t\nsource: s\n";
   check_one_problem([&] { era(good + "since: soon\n"); }, 6, "'soon' is no version", "0.8");

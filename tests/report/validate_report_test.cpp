@@ -142,13 +142,52 @@ TEST_CASE("validate's CSV has a cell for every column of every row", "[report]")
 
 TEST_CASE("few rows are all listed, of many the worst", "[report]") {
   const std::string few = render_text(validate_report(validation()).document);
-  CHECK(contains(few, "d vllm m bf16 batch 1 decode 100+1"));
+  CHECK(contains(few, "1:2  vllm m batch 1 decode 100+1"));
+  CHECK(contains(few, "All of them: d, bf16\n"));
   CHECK(contains(few, "+10.0 %"));
   CHECK(contains(few, "not a measurement"));
   const std::string many = render_text(validate_report(validation(100)).document);
   CHECK(contains(many, "The 20 worst of 101 scored rows"));
   CHECK(contains(many, "The 10 worst of 100 groups by weight matrix"));
-  CHECK(contains(many, "d vllm m bf16 batch 1 decode 100+1"));  // 10 % among rows of 5 %
+  CHECK(contains(many, "vllm m batch 1 decode 100+1"));  // 10 % among rows of 5 %
+}
+
+TEST_CASE("a row is a line of the page, without what all rows have alike", "[report]") {
+  Validation v;
+  const std::string run = "h100-sxm-with-a-long-name,8,vllm,llama-4-maverick-17b-128e,fp8-block128,";
+  std::string text =
+      "hardware,tp,runtime,model,weights,concurrency,input,output,ttft_mean_ms,output_tokens_per_second\n";
+  for (int i = 1; i <= 15; ++i) text += run + std::to_string(i) + ",8192,lognormal:900:0.7,10,100\n";
+  v.measurements = calibrate::parse_measurements(text, "runs.csv");
+  for (std::size_t i = 0; i < v.measurements.rows.size(); ++i) {
+    v.rows.push_back({.row = i, .predicted = 0.01, .roofline = 0.002, .fitted_roofline = 0.01, .profile = "vllm"});
+  }
+  summarise(v);
+  const std::string page = render_text(validate_report(v).document);
+  CHECK(widest_line(page) <= kPageWidth);
+  std::size_t lines = 0;
+  for (const std::string_view line : split(page, '\n')) {
+    lines += line.find("concurrency ") != std::string_view::npos && line.find(" ms") != std::string_view::npos ? 1 : 0;
+  }
+  CHECK(lines == 30);
+  CHECK(contains(page, "All of them: h100-sxm-with-a-long-name, vllm, llama-4-maverick-17b-128e, fp8-block128, tp 8"));
+  for (const char* name : {"output_tokens_per_second", "concurrency 15", "ttft.mean"}) CHECK(contains(page, name));
+  CHECK(split(page, '\n').size() < 120);
+}
+
+TEST_CASE("lines that were refused stand on the page by reason, and in JSON one by one", "[report]") {
+  Validation v = validation();
+  for (const int line : {3, 4, 5, 9})
+    v.measurements.refused.push_back({{"steps.csv", line, 1}, "unknown model 'x'", "y?"});
+  v.measurements.refused.push_back({{"steps.csv", 9, 2}, "'batch' is empty", ""});
+  const Report r = validate_report(v);
+  const std::string page = render_text(r.document);
+  CHECK(contains(page, "4 lines refused"));
+  CHECK(contains(page, "3-5, 9"));
+  CHECK(contains(page, "unknown model 'x' (y?)"));
+  const json j = json::parse(r.json);
+  REQUIRE(j["refused"].size() == 5);
+  CHECK(j["refused"][3] == json{{"file", "steps.csv"}, {"line", 9}, {"reason", "unknown model 'x'"}, {"hint", "y?"}});
 }
 
 TEST_CASE("tables of validate and calibrate fit the page, the headline comes first", "[report]") {

@@ -36,9 +36,9 @@ class Calibrate(ProgramTest):
     def calibrate(self, file, *more):
         return self.json(*self.words(file, *more))
 
-    def assert_refused(self, file, *fragments):
+    def assert_refused(self, file, *fragments, words=()):
         """No profile comes of it, not even a file."""
-        self.assert_bad_input(self.words(file, "-o", "./refused.yaml"), *fragments)
+        self.assert_bad_input(self.words(file, "-o", "./refused.yaml", *words), *fragments)
         self.assertFalse(os.path.exists(self.path("refused.yaml")))
 
     def test_the_profile_it_writes_predicts_as_it_said(self):
@@ -102,8 +102,11 @@ class Calibrate(ProgramTest):
     def test_latencies_that_are_not_positive_are_refused_with_their_line(self):
         for latency in ("0", "-5", "nan", "inf", "1e-400", "", "12 us"):
             with self.subTest(latency):
-                self.assert_refused(self.file(GEMMS, latency_us=lambda row: latency if row is GEMMS[4] else row["latency_us"]),
-                                    "rows.csv:6")
+                file = self.file(GEMMS, latency_us=lambda row: latency if row is GEMMS[4] else row["latency_us"])
+                self.assert_refused(file, "rows.csv:6", words=("--strict",))
+                document = self.calibrate(file)
+                self.assertEqual([line["line"] for line in document["refused"]], [6])
+                self.assertEqual(document["residuals"]["summary"]["rows"], len(GEMMS) - 1)
 
     def test_a_latency_that_never_changes_is_refused(self):
         self.assert_refused(self.file(GEMMS, latency_us=lambda row: 12.5), "every latency is 12.5 us")

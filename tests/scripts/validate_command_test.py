@@ -68,6 +68,30 @@ class Validate(ProgramTest):
         self.assertEqual(groups["m_band", "17-64"], 1)
         self.assertEqual({row["profile"] for row in document["rows"]}, {"vllm on rtx4090"})
 
+    def test_bad_lines_are_refused_and_the_others_scored(self):
+        bad = [DECODE.replace("qwen1.5-7b", "qwen1.5-7x"), PREFILL.replace(",2,", ",0,")]
+        document = self.validate(DECODE, *bad, PREFILL)
+        self.assertEqual([row["line"] for row in document["rows"]], [2, 5])
+        self.assertEqual([line["line"] for line in document["refused"]], [3, 4])
+        self.assertIn("qwen1.5-7b", document["refused"][0]["hint"])
+        self.assertEqual(document["summary"]["rows"], 2)
+        file = self.file(DECODE, *bad, PREFILL)
+        done = self.threshold(file)
+        self.assertEqual(done.returncode, DONE)
+        self.assertIn("2 lines refused", done.stdout)
+        self.assert_bad_input(["validate", file, "--strict"], "rows.csv:3", "rows.csv:4")
+        self.assert_bad_input(["validate", self.file(*bad)], "rows.csv:2", "rows.csv:3")
+
+    def test_five_columns_are_enough(self):
+        file = self.file("1,512,128,52.4,18.1", "8,512,128,281,20.3", header="batch,prompt,gen,ttft_ms,tpot_ms")
+        document = self.json("validate", file, "--hw", "rtx4090", "--model", "llama-3.1-8b", "--weights", "bf16")
+        rows = document["rows"]
+        self.assertEqual([row["phase"] for row in rows], ["prefill", "decode"] * 2)
+        self.assertEqual([row["context"] for row in rows], [0, 576] * 2)
+        self.assertEqual({row["profile"] for row in rows}, {"vllm on rtx4090"})
+        self.assertEqual(document["refused"], [])
+        self.assert_bad_input(["validate", file, "--hw", "rtx4090"], "'model', 'weights'")
+
     def test_a_threshold_is_an_exit_status(self):
         file = self.file(DECODE, PREFILL)
         mape = json.loads(self.threshold(file, "--json").stdout)["summary"]["mape"]
@@ -96,7 +120,7 @@ class Validate(ProgramTest):
     def test_every_bad_row_is_an_error_with_its_line(self):
         file = self.file(DECODE, DECODE.replace(",17", ",0"), DECODE.replace(",17", ",-3"), DECODE.replace(",17", ",fast"),
                          DECODE.replace("decode", "decoding"), DECODE + ",1")
-        done = self.run_program("validate", file)
+        done = self.run_program("validate", file, "--strict")
         self.assert_error(done, USAGE, *(f"rows.csv:{line}" for line in (3, 4, 5, 6, 7)))
         self.assertNotIn("rows.csv:2", done.stderr)
         self.assert_bad_input(["validate", self.file()], "no rows")
@@ -108,7 +132,8 @@ class Validate(ProgramTest):
         cases = {"rtx4090": "rtx4091", "qwen1.5-7b": "qwen1.5-7c", "bf16": "bf61"}
         for right, wrong in cases.items():
             with self.subTest(wrong):
-                self.assert_bad_input(["validate", self.file(DECODE, DECODE.replace(right, wrong))], "rows.csv:3", wrong)
+                file = self.file(DECODE, DECODE.replace(right, wrong))
+                self.assert_bad_input(["validate", file, "--strict"], "rows.csv:3", wrong)
         self.assert_bad_input(["validate", self.file(DECODE.replace("vllm,,", "vllm,,fused_qvk"))], "rows.csv:2", "fused_qkv")
         self.assert_bad_input(["validate", self.file(DECODE), "--runtime", "vlm"], "unknown runtime 'vlm'", "'vllm'")
         self.assert_bad_input(["validate", "rtx4090-opps"], "unknown measurements 'rtx4090-opps'", "'rtx4090-ops'")

@@ -45,6 +45,7 @@ TEST_CASE("engines go by their names") {
   CHECK(parse_engine_kind("llama.cpp") == EngineKind::llama_cpp);
   CHECK_THROWS_AS(parse_engine_kind("vlm"), Error);
   CHECK_THROWS_AS(defaults("vllm@new", "h100-sxm"), Error);
+  CHECK_THROWS_AS(defaults("vllm@99", "h100-sxm"), Error);  // never was
   CHECK(defaults("sglang@0.5.6", "h100-sxm").version == "0.5.6");
 }
 

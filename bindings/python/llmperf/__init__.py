@@ -208,13 +208,14 @@ def _names(measurements):
     return [name if isinstance(name, str) else _os.path.abspath(name) for name in every]
 
 
-def validate(measurements, *, hw=None, runtime=None):
+def validate(measurements, *, hw=None, runtime=None, model=None, weights=None):
     """Predictions beside measurements: built-in names (measurements() lists them) or CSV files, one or a list. hw: a
-    device of one's own that rows name; runtime: a profile for all rows.
+    device of one's own that rows name; runtime: a profile for all rows; hw, model, weights: of rows that do not say it.
 
-    Returns a Result: `rows` with measured_s, predicted_s and error, `summary` and `groups` with shares like mape.
+    Returns a Result: `rows` with measured_s, predicted_s and error, `summary` and `groups` with shares like mape, and
+    `refused`, the lines that are not among the rows.
     """
-    request = {"measurements": _names(measurements), **_request(None, hw, {"runtime": runtime})}
+    request = {"measurements": _names(measurements), **_request(model, hw, {"runtime": runtime, "weights": weights})}
     return _call(_library.call_long, "validate", request, own=("measurements",))
 
 
@@ -231,13 +232,13 @@ class Calibration(Result):
         raise TypeError("a calibration is kept by its profile and its document, not by pickling")
 
 
-def calibrate(measurements, hw, *, runtime=None, start=None):
+def calibrate(measurements, hw, *, runtime=None, start=None, model=None, weights=None):
     """Fits a runtime profile of the device hw to measured latencies. runtime: the profile to start from; start: the one
-    whose fitted numbers the fit starts at and is pulled towards (--from).
+    whose fitted numbers the fit starts at and is pulled towards (--from); model, weights: of rows that do not say it.
 
     Returns a Result with the `parameters`; its `profile` is the YAML.
     """
-    request = {"measurements": _names(measurements), **_request(None, hw, {"runtime": runtime, "from": start})}
+    request = {"measurements": _names(measurements), **_request(model, hw, {"runtime": runtime, "from": start, "weights": weights})}
     return _call(_library.call_long, "calibrate", request, Calibration, own=("measurements", "from"))
 
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/integer.h"
@@ -59,31 +61,23 @@ std::string bare(std::string share) {
   return share;
 }
 
-Table error_table(const std::string& title, bool by, bool baselines) {
-  Table t{fmt::format("{}, in %", title), {}, {}};
-  if (by) t.columns.push_back({"by", true});
-  t.columns.insert(t.columns.end(), {{"group", true}, {"rows"}, {"mean"}, {"median"}, {"p90"}, {"bias"}});
-  if (baselines) t.columns.insert(t.columns.end(), {{"roofline"}, {"fitted r."}, {"rule"}});
-  t.columns.insert(t.columns.end(), {{"in band"}, {"9 of 10"}, {"width"}});
+// Few columns of figures, so that names have room; the document has the others.
+Table error_table(const std::string& title, bool baselines) {
+  Table t{fmt::format("{}, in %", title), {{"group", true}, {"rows"}, {"mean"}, {"p90"}, {"bias"}}, {}};
+  if (baselines) t.columns.insert(t.columns.end(), {{"roof"}, {"fitted"}, {"rule"}});
+  t.columns.push_back({"in band"});
   return t;
 }
 
-void add_errors(Table& t, const GroupErrors& g, bool by, bool baselines) {
+void add_errors(Table& t, const GroupErrors& g, bool baselines) {
   std::vector<std::string>& row = t.rows.emplace_back();
-  if (by) row.push_back(kind_title(g.by));
-  row.insert(row.end(), {g.name, std::to_string(g.errors.rows), bare(format_share(g.errors.mape)),
-                         bare(format_share(g.errors.median_ape)), bare(format_share(g.errors.p90_ape)),
-                         bare(signed_share(g.errors.bias))});
+  row = {"  " + g.name, std::to_string(g.errors.rows), bare(format_share(g.errors.mape)),
+         bare(format_share(g.errors.p90_ape)), bare(signed_share(g.errors.bias))};
   if (baselines) {
     row.insert(row.end(), {bare(format_share(g.roofline_mape)), bare(format_share(g.fitted_roofline_mape)),
                            std::isnan(g.rule_mape) ? "-" : bare(format_share(g.rule_mape))});
   }
-  if (std::isnan(g.band_factor)) {
-    row.insert(row.end(), {"-", "-", "-"});
-  } else {
-    row.insert(row.end(), {bare(whole_share(g.inside_mean)), bare(whole_share(g.inside_p90)),
-                           fmt::format("x {:.2f}", g.band_factor)});
-  }
+  row.push_back(std::isnan(g.band_factor) ? "-" : bare(whole_share(g.inside_p90)));
 }
 
 // A kind of groups with a single member says nothing that the summary does not; of one with many only the worst are
@@ -91,7 +85,7 @@ void add_errors(Table& t, const GroupErrors& g, bool by, bool baselines) {
 void add_error_tables(Document& doc, const std::string& title, std::span<const GroupErrors> groups, bool baselines) {
   constexpr std::size_t kMany = 16;
   constexpr std::size_t kWorst = 10;
-  Table small = error_table(title, true, baselines);
+  Table small = error_table(title, baselines);
   std::vector<Table> large;
   for (std::size_t begin = 0; begin < groups.size();) {
     std::size_t end = begin;
@@ -102,16 +96,25 @@ void add_error_tables(Document& doc, const std::string& title, std::span<const G
     if (kind.size() > kMany) {
       std::stable_sort(kind.begin(), kind.end(),
                        [](const GroupErrors& a, const GroupErrors& b) { return a.errors.mape > b.errors.mape; });
-      large.push_back(
-          error_table(fmt::format("The {} worst of {} groups by {}", kWorst, kind.size(), kind_title(kind.front().by)),
-                      false, baselines));
-      for (std::size_t i = 0; i < kWorst; ++i) add_errors(large.back(), kind[i], false, baselines);
+      large.push_back(error_table(
+          fmt::format("The {} worst of {} groups by {}", kWorst, kind.size(), kind_title(kind.front().by)), baselines));
+      for (std::size_t i = 0; i < kWorst; ++i) add_errors(large.back(), kind[i], baselines);
     } else if (kind.size() > 1) {
-      for (const GroupErrors& g : kind) add_errors(small, g, true, baselines);
+      small.rows.emplace_back(small.columns.size()).front() = kind_title(kind.front().by);
+      for (const GroupErrors& g : kind) add_errors(small, g, baselines);
     }
   }
-  if (!small.rows.empty()) doc.push_back(std::move(small));
-  for (Table& t : large) doc.push_back(std::move(t));
+  if (!small.rows.empty()) large.insert(large.begin(), std::move(small));
+  for (Table& t : large) {
+    for (std::size_t c = t.columns.size(); --c > 0;) {  // names have the room of what nothing is known of
+      const auto none = [&](const auto& row) { return row[c].empty() || row[c] == "-"; };
+      if (!std::all_of(t.rows.begin(), t.rows.end(), none)) continue;
+      const auto at = static_cast<std::ptrdiff_t>(c);
+      t.columns.erase(t.columns.begin() + at);
+      for (auto& row : t.rows) row.erase(row.begin() + at);
+    }
+    doc.push_back(std::move(t));
+  }
 }
 
 // ---- The rows of a validation as data, written straight to text: there may be tens of thousands
@@ -222,6 +225,31 @@ ValidatedRows write_rows(const Validation& v) {
   return out;
 }
 
+// ---- Lines that were refused
+
+// Each reason with its lines, "4, 7-12".
+void add_refused(const std::vector<Diagnostic>& refused, bool files, Document& doc) {
+  Fields f{"Refused lines", {}};
+  std::vector<std::size_t> all(refused.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  for (const auto& [reason, which] : calibrate::rows_by_text(all, [&](std::size_t i) -> std::optional<std::string> {
+         const Diagnostic& d = refused[i];
+         return (files ? d.where.file + ": " : "") +
+                (d.hint.empty() ? d.message : fmt::format("{} ({})", d.message, d.hint));
+       })) {
+    std::string lines;
+    for (std::size_t i = 0, end = 0; i < which.size(); i = end) {
+      const int first = refused[which[i]].where.line;
+      for (end = i + 1; end < which.size() && refused[which[end]].where.line <= refused[which[end - 1]].where.line + 1;)
+        ++end;
+      const int last = refused[which[end - 1]].where.line;
+      lines += fmt::format("{}{}", lines.empty() ? "" : ", ", first) + (first < last ? fmt::format("-{}", last) : "");
+    }
+    f.add(lines, reason);
+  }
+  if (!f.rows.empty()) doc.emplace_back(std::move(f));
+}
+
 // ---- The page of a validation
 
 std::string counts_text(const Validation& v) {
@@ -235,6 +263,9 @@ std::string counts_text(const Validation& v) {
   add(static_cast<std::int64_t>(v.rows.size()) - v.summary.errors.rows, "listed, not scored");
   add(marked(&calibrate::ValidatedRow::extrapolated), "extrapolated");
   add(marked(&calibrate::ValidatedRow::class_default), "by defaults of the device's class");
+  std::set<std::pair<std::string, int>> refused;
+  for (const Diagnostic& d : v.measurements.refused) refused.emplace(d.where.file, d.where.line);
+  add(static_cast<std::int64_t>(refused.size()), refused.size() == 1 ? "line refused" : "lines refused");
   return text;
 }
 
@@ -279,6 +310,30 @@ std::string marks(const calibrate::ValidatedRow& r) {
   return std::string(r.extrapolated ? "x" : "") + (r.class_default ? "c" : "") + (r.scored ? "" : "-");
 }
 
+// Takes out what all rows of several have alike.
+std::vector<std::string> take_shared(std::vector<std::vector<std::string>>& rows) {
+  const auto has = [](const auto& row, const auto& part) {
+    return std::find(row.begin(), row.end(), part) != row.end();
+  };
+  std::vector<std::string> shared = rows.size() < 2 ? std::vector<std::string>() : rows.front();
+  for (const auto& row : rows) std::erase_if(shared, [&](const auto& part) { return !has(row, part); });
+  for (auto& row : rows) std::erase_if(row, [&](const auto& part) { return has(shared, part); });
+  return shared;
+}
+
+// On one line beside the figures: where that is too short, the last part, which says most, and those before it that
+// have room. The line of the file says the rest.
+std::string short_text(std::vector<std::string> parts) {
+  constexpr int kRoom = 44;
+  constexpr std::string_view kCut = "…";
+  while (parts.size() > 2 && display_width(join(parts, " ")) > kRoom) {
+    const bool cut = parts[parts.size() - 2] == kCut;
+    parts.erase(parts.end() - (cut ? 3 : 2));
+    if (!cut) parts.insert(parts.end() - 1, std::string(kCut));
+  }
+  return join(parts, " ");
+}
+
 // All rows while there are few, else the worst.
 void add_rows(const Validation& v, Document& doc) {
   constexpr std::size_t kAll = 40;
@@ -286,8 +341,7 @@ void add_rows(const Validation& v, Document& doc) {
   const bool files = v.measurements.files.size() > 1;
   std::vector<const calibrate::ValidatedRow*> rows;
   for (const calibrate::ValidatedRow& r : v.rows) rows.push_back(&r);
-  Table t{
-      "Rows", {{"line"}, {"measurement", true}, {"measured"}, {"predicted"}, {"error"}, {"roofline"}, {"", true}}, {}};
+  Table t{"Rows", {{"line"}, {"measurement", true}, {"measured"}, {"predicted"}, {"error"}, {"roof"}, {"", true}}, {}};
   if (rows.size() > kAll) {
     std::erase_if(rows, [](const calibrate::ValidatedRow* r) { return !r->scored; });
     std::stable_sort(rows.begin(), rows.end(), [&](const calibrate::ValidatedRow* a, const calibrate::ValidatedRow* b) {
@@ -297,13 +351,19 @@ void add_rows(const Validation& v, Document& doc) {
     rows.resize(std::min(kWorst, scored));
     t.title = fmt::format("The {} worst of {} scored rows", rows.size(), scored);
   }
-  for (const calibrate::ValidatedRow* r : rows) {
+  std::vector<std::vector<std::string>> parts;
+  for (const calibrate::ValidatedRow* r : rows) parts.push_back(configuration_parts(v.measurements.rows[r->row]));
+  const std::vector<std::string> shared = take_shared(parts);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const calibrate::ValidatedRow* r = rows[i];
     const calibrate::Row& row = v.measurements.rows[r->row];
     t.rows.push_back({files ? fmt::format("{}:{}", row.file + 1, row.line) : std::to_string(row.line),
-                      configuration(row), format_seconds(row.latency), format_seconds(Seconds{r->predicted}),
-                      signed_share(v.error(*r)), format_seconds(Seconds{r->roofline}), marks(*r)});
+                      rows.size() > 1 ? short_text(parts[i]) : join(parts[i], " "), format_seconds(row.latency),
+                      format_seconds(Seconds{r->predicted}), signed_share(v.error(*r)),
+                      format_seconds(Seconds{r->roofline}), marks(*r)});
   }
   doc.emplace_back(std::move(t));
+  if (!shared.empty()) doc.emplace_back(Paragraph{"All of them: " + join(shared, ", ")});
   if (std::any_of(v.rows.begin(), v.rows.end(), [](const calibrate::ValidatedRow& r) { return !marks(r).empty(); })) {
     doc.emplace_back(Paragraph{"x extrapolated; c by defaults of the device's class; - listed, not scored"});
   }
@@ -373,6 +433,7 @@ Report validate_report(const Validation& v) {
   Document doc{Heading{"Predicted against measured", fmt::format("{} rows", v.rows.size())}, validation_headline(v)};
   add_error_tables(doc, "Errors by group", v.groups, true);
   add_rows(v, doc);
+  add_refused(v.measurements.refused, v.measurements.files.size() > 1, doc);
   ValidatedRows rows = write_rows(v);
   // The rows are spliced in as text: building them as a tree takes longer than predicting them.
   std::string json = result::document("llmperf.validate", v);
@@ -413,6 +474,7 @@ Report calibrate_report(const Calibration& c) {
     add_error_tables(doc, fmt::format("Errors of groups left out by {}", left.by), groups_of(left.errors), false);
   }
   add_error_tables(doc, "Residuals of the fit to all rows", groups_of(c.residuals), false);
+  add_refused(c.refused, c.files.size() > 1, doc);
   return {std::move(doc), csv_of(parameters), result::document("llmperf.calibrate", c)};
 }
 
