@@ -145,9 +145,10 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   constexpr auto kUploads = static_cast<std::size_t>(Part::uploads);
   const double uploads = kNineOfTen * shares[kUploads] * kPartErrors[kUploads].unknown;
   if (whole && beyond.empty() && uploads <= 0) return band_of(*whole);
-  const auto with_clock = [&](double width, std::int64_t rows = 0) { return of_log(std::hypot(width, clock), rows); };
+  const auto both = [](double a, double b) { return std::sqrt(a * a + b * b); };
+  const auto with_clock = [&](double width, std::int64_t rows = 0) { return of_log(both(width, clock), rows); };
   if (whole && by_class) {
-    return with_clock(std::hypot(maths::log(1 + whole->widened().p90) * distance(beyond), uploads), whole->rows);
+    return with_clock(both(maths::log(1 + whole->widened().p90) * distance(beyond), uploads), whole->rows);
   }
   const double common = whole ? kCommon : kUnmeasured;
   double square = common * common;
