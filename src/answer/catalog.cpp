@@ -70,8 +70,10 @@ result::StudyList list_studies() {
   return list;
 }
 
-ShownModel::ShownModel(const std::string& name, const request::Request& asked, bool list_tensors)
-    : file_(model::load_model(name, asked.assume.value_or(""))) {
+ShownModel::ShownModel(const std::string& name, const request::Request& given, bool list_tensors)
+    : file_(model::load_model(name, given.assume.value_or(""))) {
+  request::Request asked = given;
+  if (!asked.weights && !file_.weights.empty()) asked.weights = file_.weights;
   const model::Decoder& decoder = file_.decoder;
   const model::GgufEra era = asked.gguf_era ? model::parse_gguf_era(*asked.gguf_era) : model::GgufEra::v2026;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -69,18 +70,65 @@ std::string_view value_of(const EmbeddedFile& file, std::string_view key) {
   return trim(file.text.substr(begin, file.text.find('\n', begin) - begin));
 }
 
-std::vector<std::string_view> models_called(std::string_view name) {
-  const std::vector<std::string> words = model_words(name);
-  std::vector<std::string_view> found;
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (file.kind != Kind::model || words.empty()) continue;
-    const auto means = [&](std::string_view text) { return !text.empty() && model_words(text) == words; };
-    const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');
-    const bool called = means(file.name) || means(value_of(file, "\nhf_id:")) ||
-                        std::any_of(aliases.begin(), aliases.end(), [&](auto a) { return means(trim(a)); });
-    if (called) found.push_back(file.name);
+// The letters and digits of a model's name: "llama3.1-8b" is llama-3.1-8b.
+std::string model_key(std::string_view name) {
+  std::string key;
+  for (const std::string& word : model_words(name)) {
+    std::copy_if(word.begin(), word.end(), std::back_inserter(key), is_letter_or_digit);
   }
+  return key;
+}
+
+// By its words, else by its letters and digits.
+std::vector<std::string_view> models_called(std::string_view name) {
+  std::vector<std::string_view> found;
+  const auto search = [&](const auto& form) {
+    const auto wanted = form(name);
+    for (const EmbeddedFile& file : embedded_files()) {
+      if (file.kind != Kind::model || wanted.empty() || (!found.empty() && found.back() == file.name)) continue;
+      const auto means = [&](std::string_view text) { return !text.empty() && form(text) == wanted; };
+      const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');
+      const bool called = means(file.name) || means(value_of(file, "\nhf_id:")) ||
+                          std::any_of(aliases.begin(), aliases.end(), [&](auto a) { return means(trim(a)); });
+      if (called) found.push_back(file.name);
+    }
+  };
+  search(model_words);
+  if (found.empty()) search(model_key);
   return found;
+}
+
+// What a repository's name may end with, and which weights that says, if any; longer endings stand before those that
+// they end with. Of "-4bit" only MLX's publishers say no more.
+constexpr std::string_view kEndings =
+    "-fp8-dynamic=fp8-channel -fp8-block=fp8-block128 -fp8-kv=fp8 -fp8=fp8 -awq-int4=awq -int4-awq=awq -awq-4bit=awq "
+    "-awq=awq -gptq-int4=gptq -int4-gptq=gptq -gptq-4bit=gptq -gptq-int8=int8 -gptq=gptq -quantized.w4a16=w4a16 "
+    "-quantized.w8a8=w8a8 -quantized.w8a16=int8 -w4a16=w4a16 -w8a8=w8a8 -w8a16=int8 -w4a8=w4a8 -int4=w4a16 -int8=int8 "
+    "-bnb-4bit=nf4-double -bnb-8bit=int8 -nf4=nf4 -nvfp4=nvfp4 -mxfp4=mxfp4 -mxfp8=mxfp8 -fp4=nvfp4 -bf16=bf16 "
+    "-fp16=fp16 "
+    "-3bit=mlx-q3 -4bit=mlx-q4 -6bit=mlx-q6 -8bit=mlx-q8 -gguf= -ud= -mlx= -unsloth= -dynamic= -qat= -imatrix=";
+
+// "q4_k_m" of "qwen3-8b-q4_k_m", a GGUF type at the end; else empty.
+std::string_view gguf_ending(std::string_view name) {
+  constexpr std::size_t kLongest = 8;
+  for (std::size_t at = name.find('-'); at != std::string_view::npos; at = name.find('-', at + 1)) {
+    const std::string_view type = name.substr(at + 1);
+    const std::string_view rest = type.substr(type.starts_with("iq") ? 1 : 0);
+    const bool wide = rest.size() > 1 && rest[0] == 'q' && rest[1] >= '1' && rest[1] <= '8';
+    if (wide && type.size() <= kLongest && type.find("gguf") == std::string_view::npos) return type;
+  }
+  return {};
+}
+
+// The address of a page at a hub as what is behind its name, "Qwen/Qwen3-8B/tree/main"; empty: it is none.
+std::string_view at_hub(std::string_view address) {
+  for (const std::string_view start : {"https://", "http://", "www."}) {
+    if (address.starts_with(start)) address.remove_prefix(start.size());
+  }
+  for (const std::string_view hub : {"huggingface.co/", "hf.co/", "hf-mirror.com/", "modelscope.cn/models/"}) {
+    if (address.starts_with(hub)) return address.substr(hub.size(), address.find_first_of("?#") - hub.size());
+  }
+  return {};
 }
 
 // "4060ti" of "RTX 4060 Ti", "NVIDIA GeForce RTX 4060 Ti" and "rtx-4060_ti": letters and digits, without the names of
@@ -146,6 +194,7 @@ std::vector<std::string_view> devices_called(std::string_view name) {
 // the memory: "7900xtz", "RTX 3080 12GB".
 std::string hint_for(Kind kind, std::string_view name) {
   const std::vector<std::string> known = names(kind);
+  if (kind == Kind::model) return name_hint(name.substr(name.find('/') + 1), known);
   if (kind != Kind::device || !nearest_names(name, known).empty()) return name_hint(name, known);
   const std::string lower = to_lower(name);
   const std::string key = device_key(lower.substr(0, lower.ends_with("gb") ? lower.find_last_of(" -_") : lower.size()));
@@ -160,11 +209,51 @@ std::string hint_for(Kind kind, std::string_view name) {
 }
 
 std::vector<std::string_view> called(Kind kind, std::string_view name) {
-  if (kind == Kind::model) return models_called(name);
+  if (kind == Kind::model) return models_called(read_model_name(name).model);
   return kind == Kind::device ? devices_called(name) : std::vector<std::string_view>();
 }
 
 }  // namespace
+
+ModelName read_model_name(std::string_view given) {
+  const std::string_view address = at_hub(given);
+  constexpr std::size_t kLongest = 255;
+  const bool known = address.empty() && !models_called(given).empty();
+  if (is_inline(given) || known || given.size() > kLongest) return {std::string(given), {}};
+  std::string name(address.empty() ? given : address);
+  std::replace(name.begin(), name.end(), ':', '-');  // before a tag
+  if (const std::vector<std::string_view> parts = split(name, '/'); !address.empty() && parts.size() > 2) {
+    const std::string file = to_lower(parts.back());
+    const std::string type(gguf_ending(file.substr(0, file.rfind(".gguf"))));
+    name = std::string(parts[0]).append("/").append(parts[1]).append(type.empty() ? "" : "-" + type);
+  }
+  const std::string lower = to_lower(name);
+  const bool mlx = lower.starts_with("mlx-community/") || lower.find("-mlx") != std::string::npos;
+  std::string weights;
+  bool gguf = false;
+  std::size_t end = name.size();
+  for (bool cut = true; cut && models_called(std::string_view(name).substr(0, end)).empty();) {
+    const std::string_view rest = std::string_view(lower).substr(0, end);
+    std::string_view text = gguf_ending(rest);
+    std::string_view said = text;
+    for (const std::string_view ending : words(kEndings)) {
+      const std::size_t sign = ending.find('=');
+      if (!text.empty() || !rest.ends_with(ending.substr(0, sign))) continue;
+      if (ending.substr(sign + 1).starts_with("mlx") && !mlx) continue;
+      text = ending.substr(1, sign - 1);
+      said = ending.substr(sign + 1);
+    }
+    cut = !text.empty();
+    if (cut) end -= text.size() + 1;
+    gguf = gguf || text == "gguf";
+    if (weights.empty()) weights = said;
+  }
+  name.resize(end);
+  // What llama.cpp loads of a repository where its user names none; Qwen's own files have scales per block.
+  if (gguf && weights.empty()) weights = "q4_k_m";
+  if (weights == "fp8" && lower.starts_with("qwen/")) weights = "fp8-block128";
+  return {std::move(name), std::move(weights)};
+}
 
 std::string read_text_file(const std::string& path, std::size_t max_bytes) {
   const auto limit = static_cast<std::int64_t>(max_bytes);
@@ -197,15 +286,16 @@ Document parse_file(const std::string& path, const JsonRules& rules) {
 }
 
 bool is_path(std::string_view name) {
-  if (is_inline(name)) return false;
+  if (is_inline(name) || !at_hub(name).empty()) return false;
   constexpr std::array<std::string_view, 5> kExtensions = {".yaml", ".yml", ".json", ".gguf", ".csv"};
   if (std::any_of(kExtensions.begin(), kExtensions.end(), [name](auto end) { return name.ends_with(end); }))
     return true;
   if (name.find('/') == std::string_view::npos) return false;
-  // Not the id of a model that is built in, unless there is such a file.
+  // Not an id at a hub, unless there is such a file.
   std::error_code ignored;
-  const bool id = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' && name.front() != '/';
-  return !id || fs::exists(name, ignored) || models_called(name).empty();
+  const bool id = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' && name.back() != '/' &&
+                  name.front() != '/' && name.front() != '~';
+  return !id || fs::exists(name, ignored);
 }
 
 std::vector<std::string> names(Kind kind) {
@@ -251,8 +341,15 @@ Found find(Kind kind, const std::string& name_or_path) {
     throw Error::bad_input(quote(name_or_path) + " may be more than one " + std::string(folder(kind).noun),
                            join(std::vector<std::string>(meant.begin(), meant.end()), ", "));
   }
-  throw Error::bad_input("unknown " + std::string(folder(kind).noun) + " " + quote(name_or_path),
-                         hint_for(kind, name_or_path));
+  std::error_code ignored;
+  if (fs::exists(name_or_path, ignored)) {
+    throw Error::bad_input("unknown " + std::string(folder(kind).noun) + " " + quote(name_or_path),
+                           "a file or folder of that name here is ./" + name_or_path);
+  }
+  std::string hint = hint_for(kind, kind == Kind::model ? read_model_name(name_or_path).model : name_or_path);
+  const bool id = kind == Kind::model && name_or_path.find('/') != std::string::npos;
+  if (id) hint += "; of a model that is not built in give its config.json";
+  throw Error::bad_input("unknown " + std::string(folder(kind).noun) + " " + quote(name_or_path), std::move(hint));
 }
 
 constexpr std::string_view kReplacing = ", in place of the built-in file";

@@ -3,8 +3,8 @@
 // A name given to --model or --hw is looked up in this order: a path (it contains '/' or ends in .yaml, .yml, .json,
 // .csv or .gguf); then <dir>/models/<name>.yaml, <dir>/hardware/devices/<name>.yaml and so on for each <dir> of
 // LLMPERF_PATH (colon-separated); then the embedded files, by their names, else by what people call them: any case,
-// `h100`, `RTX 4090`, a device's aliases, ids at Hugging Face. What begins with a brace is no name but the description
-// itself, as JSON.
+// `h100`, `RTX 4090`, a device's aliases, ids at Hugging Face, and what is published under such an id with more behind
+// it (ModelName). What begins with a brace is no name but the description itself, as JSON.
 //
 // The `source` of a file of LLMPERF_PATH that has a built-in one's name begins with its path, so that whatever says
 // where figures are from says that.
@@ -47,6 +47,13 @@ std::string_view replacing(std::string_view source);
 inline bool is_inline(std::string_view name) { return name.starts_with('{'); }
 // True when `name` means a file rather than a built-in.
 bool is_path(std::string_view name);
+// What people copy from a hub, taken apart: "Qwen/Qwen3-8B-AWQ", "unsloth/Qwen3-8B-GGUF:Q4_K_M",
+// "mlx-community/…-4bit", or the address of such a page. Nothing is taken off a name that is known as it stands.
+struct ModelName {
+  std::string model;    // "Qwen/Qwen3-8B"
+  std::string weights;  // what the rest says of how they are stored: "awq"; empty: nothing
+};
+ModelName read_model_name(std::string_view given);
 // Names known for `kind` (search path and embedded), sorted, unique.
 std::vector<std::string> names(Kind kind);
 // The document a name or path means. Throws Error(bad_input): unknown name with the nearest ones, or what parse_file

@@ -70,7 +70,22 @@ void Problems::throw_if_any() {
   std::stable_sort(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& a, const Diagnostic& b) {
     return std::tie(a.where.line, a.where.column) < std::tie(b.where.line, b.where.column);
   });
-  throw Error(ErrorKind::bad_input, diagnostics_);
+  // Equal ones are told once, where the first stands.
+  std::vector<Diagnostic> told;
+  std::vector<int> more;
+  for (Diagnostic& d : diagnostics_) {
+    const auto same = std::ranges::find(told, d.message, &Diagnostic::message) - told.begin();
+    if (same == std::ssize(told)) {
+      told.push_back(std::move(d));
+      more.push_back(0);
+    } else {
+      ++more[static_cast<std::size_t>(same)];
+    }
+  }
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    if (more[i] > 0) told[i].message += fmt::format(" ({} more like this)", more[i]);
+  }
+  throw Error(ErrorKind::bad_input, std::move(told));
 }
 
 Reader::Reader(const Node& node, Problems& problems, std::string what)
@@ -273,11 +288,13 @@ std::vector<std::string> Reader::unknown_keys() const {
 }
 
 void Reader::finish(std::string_view advice) {
+  bool told = false;  // the names there are, and the advice
   for (const Node::Entry& entry : node_->entries) {
     if (std::find(asked_.begin(), asked_.end(), entry.key) != asked_.end()) continue;
     if (problems_->full()) return;
-    std::string hint = name_hint(entry.key, asked_);
-    if (!advice.empty()) hint += (hint.empty() ? "" : " ") + std::string(advice);
+    std::string hint = told && nearest_names(entry.key, asked_).empty() ? "" : name_hint(entry.key, asked_);
+    if (!advice.empty() && !told) hint += (hint.empty() ? "" : " ") + std::string(advice);
+    told = true;
     problems_->add(entry.line, entry.column, "unknown key " + quote(entry.key), std::move(hint));
   }
 }

@@ -83,7 +83,7 @@ class Reader {
   void ignore(std::string_view keys);
   // Keys that were never asked for, in file order.
   std::vector<std::string> unknown_keys() const;
-  // Reports every key that was never asked for. `advice` is appended to the hint.
+  // Reports every key that was never asked for. `advice` is appended to the first one's hint.
   void finish(std::string_view advice = {});
 
   // Reports a problem at this key's value (or at the mapping when it is absent).

@@ -1,5 +1,6 @@
 #include "model/model_file.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -27,6 +28,8 @@ std::string config_path(const std::string& name_or_path) {
   if (!descriptor::is_path(name_or_path) || !fs::is_directory(name_or_path, ignored)) return name_or_path;
   std::string path = name_or_path + (name_or_path.ends_with('/') ? "config.json" : "/config.json");
   if (fs::exists(path, ignored)) return path;
+  std::string index = (fs::path(name_or_path) / "model_index.json").string();  // of diffusers
+  if (fs::exists(index, ignored)) return index;
   throw Error(ErrorKind::bad_input, {{{name_or_path, 0, 0},
                                       "the folder holds no config.json",
                                       "a model's folder has one; of a GGUF model give the file itself"}});
@@ -51,7 +54,21 @@ std::vector<std::string> video_names() { return names(true); }
 ModelFile load_model(const std::string& given, const std::string& assume) {
   const std::string name_or_path = config_path(given);
   const bool gguf = name_or_path.ends_with(".gguf") || (descriptor::is_path(name_or_path) && is_gguf(name_or_path));
-  if (!gguf) return {.decoder = load_described(name_or_path, assume), .stored = {}};
+  if (!gguf) {
+    ModelFile file = {.decoder = load_described(name_or_path, assume), .stored = {}};
+    const std::vector<std::string> known = descriptor::names(descriptor::Kind::model);
+    if (descriptor::is_path(given) || descriptor::is_inline(given) || std::ranges::count(known, given) > 0) return file;
+    const descriptor::ModelName name = descriptor::read_model_name(given);
+    if (name.model == given && name.weights.empty()) return file;
+    file.weights = name.weights;
+    if (!file.weights.empty() && gguf_weights(file.weights) == nullptr) {
+      file.decoder.default_weights = file.weights;
+      file.decoder.mixture.clear();
+    }
+    file.decoder.assumed = "taken for " + given;
+    if (!name.weights.empty()) file.decoder.assumed += ", whose name says weights " + name.weights;
+    return file;
+  }
   if (!assume.empty())
     throw Error::bad_input("--assume is for Hugging Face configs, not for GGUF files", "leave it out");
   GgufFile file = read_gguf(name_or_path);

@@ -903,16 +903,18 @@ Request on_engine(const Request& request, const Resolved& r, const std::string& 
   return q;
 }
 
-std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sources& sources, Unused unused) {
-  check_fields(request, workload);
+std::unique_ptr<Resolved> resolve(const Request& given, Workload workload, Sources& sources, Unused unused) {
+  check_fields(given, workload);
   auto r = std::make_unique<Resolved>();
-  r->asked = request;
+  r->asked = given;
+  const Request& request = r->asked;
   r->asked_for = workload;
   const bool video = workload == Workload::video;
   if (video) {
     r->video = sources.video(*request.model);
   } else {
     r->file = sources.model(*request.model, request.assume.value_or(""));
+    if (!request.weights && !r->file.weights.empty()) r->asked.weights = r->file.weights;
   }
   const std::vector<std::string> names = listed_devices(required(request.hw, "hw"));
   r->devices = static_cast<std::int64_t>(names.size());

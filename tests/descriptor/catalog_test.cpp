@@ -75,13 +75,18 @@ TEST_CASE("the source of a file that stands in place of a built-in one begins wi
 }
 
 TEST_CASE("a slash or a known extension makes a name a path") {
-  for (const char* path : {"./qwen-7b", "a/b", "/x", "m.yaml", "m.yml", "config.json", "m.gguf"}) CHECK(is_path(path));
-  for (const char* name : {"qwen-7b", "qwen1.5-7b", "yaml", ""}) CHECK_FALSE(is_path(name));
+  for (const char* path : {"./qwen-7b", "a/b/c", "a/", "/x", "m.yaml", "m.yml", "config.json", "m.gguf"})
+    CHECK(is_path(path));
+  for (const char* name : {"qwen-7b", "qwen1.5-7b", "yaml", "", "a/b", "https://huggingface.co/a/b.gguf"})
+    CHECK_FALSE(is_path(name));
 }
 
 TEST_CASE("an unknown name suggests the nearest ones") {
-  CHECK_THAT(bad_input([] { load(Kind::model, "qwen7b"); }),
-             Contains("unknown model 'qwen7b'\n  hint: did you mean 'qwen-7b'"));
+  CHECK_THAT(bad_input([] { load(Kind::model, "qwen-7c"); }),
+             Contains("unknown model 'qwen-7c'\n  hint: did you mean 'qwen-7b'"));
+  CHECK_THAT(bad_input([] { load(Kind::model, "Qwen/Qwen-7C-AWQ"); }),
+             Contains("unknown model 'Qwen/Qwen-7C-AWQ'\n  hint: did you mean 'qwen-7b'") &&
+                 Contains("of a model that is not built in give its config.json"));
   CHECK_THAT(bad_input([] { load(Kind::device, "rtx490"); }),
              Contains("unknown hardware 'rtx490'\n  hint: did you mean 'rtx4090'"));
   CHECK_THAT(bad_input([] { load(Kind::device, ""); }), Contains("unknown hardware ''"));
@@ -125,6 +130,62 @@ TEST_CASE("a broken file on the search path is an error, not a reason to look fu
   folder.write("models/qwen-7b.yaml", "a: 1\na: 2\n");
   const SearchPath path(folder.path(""));
   CHECK_THAT(bad_input([] { load(Kind::model, "qwen-7b"); }), Contains("duplicate key 'a'"));
+}
+
+TEST_CASE("a name at a hub says which model it is, and what of its weights the rest of it says", "[catalog]") {
+  struct Case {
+    const char* given;
+    const char* model;
+    const char* weights;
+  };
+  const Case cases[] = {
+      {"Qwen/Qwen3-8B", "Qwen/Qwen3-8B", ""},
+      {"Qwen/Qwen3-8B-AWQ", "Qwen/Qwen3-8B", "awq"},
+      {"Qwen/Qwen3-8B-FP8", "Qwen/Qwen3-8B", "fp8-block128"},
+      {"RedHatAI/Qwen3-8B-FP8-dynamic", "RedHatAI/Qwen3-8B", "fp8-channel"},
+      {"RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "RedHatAI/Meta-Llama-3.1-8B-Instruct", "w4a16"},
+      {"Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-7B-Instruct", "gptq"},
+      {"unsloth/Qwen3-8B-unsloth-bnb-4bit", "unsloth/Qwen3-8B", "nf4-double"},
+      {"nvidia/DeepSeek-R1-0528-FP4", "nvidia/DeepSeek-R1-0528", "nvfp4"},
+      {"mlx-community/Qwen3-8B-4bit", "mlx-community/Qwen3-8B", "mlx-q4"},
+      {"lmstudio-community/Qwen3-8B-MLX-8bit", "lmstudio-community/Qwen3-8B", "mlx-q8"},
+      {"unsloth/Qwen3-8B-GGUF", "unsloth/Qwen3-8B", "q4_k_m"},
+      {"unsloth/Qwen3-8B-GGUF:Q5_K_M", "unsloth/Qwen3-8B", "q5_k_m"},
+      {"someone/Qwen3-8B-IQ4_XS-GGUF", "someone/Qwen3-8B", "iq4_xs"},
+      {"google/gemma-3-27b-it-qat-q4_0-gguf", "google/gemma-3-27b-it", "q4_0"},
+      {"https://huggingface.co/Qwen/Qwen3-8B/tree/main", "Qwen/Qwen3-8B", ""},
+      {"https://huggingface.co/Qwen/Qwen3-8B-AWQ?library=vllm", "Qwen/Qwen3-8B", "awq"},
+      {"hf.co/unsloth/Qwen3-8B-GGUF:Q4_K_M", "unsloth/Qwen3-8B", "q4_k_m"},
+      {"https://huggingface.co/unsloth/Qwen3-8B-GGUF/blob/main/Qwen3-8B-Q6_K.gguf", "unsloth/Qwen3-8B", "q6_k"},
+      // Names that are known as they stand say all they say.
+      {"nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", ""},
+      // Of 4 bits nobody but MLX's publishers says no more.
+      {"someone/Qwen3-8B-4bit", "someone/Qwen3-8B-4bit", ""},
+  };
+  for (const Case& c : cases) {
+    INFO(c.given);
+    CHECK(read_model_name(c.given).model == c.model);
+    CHECK(read_model_name(c.given).weights == c.weights);
+  }
+  CHECK(load(Kind::model, "https://huggingface.co/Qwen/Qwen3-8B-AWQ/tree/main").file == "models/qwen3-8b.yaml");
+}
+
+TEST_CASE("a model is known whatever stands between the letters and digits of its name", "[catalog]") {
+  for (const char* name : {"llama3.1-8b", "llama31 8b", "llama3.1:8b", "Llama-3_1-8B-Instruct"}) {
+    INFO(name);
+    CHECK(load(Kind::model, name).file == "models/llama-3.1-8b.yaml");
+  }
+  CHECK(load(Kind::model, "deepseek-ai/DeepSeek-V3.1").file == "models/deepseek-v3.yaml");
+  CHECK(load(Kind::model, "Qwen/Qwen3-Coder-30B-A3B-Instruct").file == "models/qwen3-30b-a3b-2507.yaml");
+  // Every model is still found by its own name, and by its id.
+  for (const std::string& name : names(Kind::model)) {
+    INFO(name);
+    const Document found = load(Kind::model, name);
+    CHECK(found.file == "models/" + name + ".yaml");
+    for (const Node::Entry& entry : found.root.entries) {
+      if (entry.key == "hf_id") CHECK(load(Kind::model, entry.value.scalar).file == found.file);
+    }
+  }
 }
 
 TEST_CASE("names that people type mean what is built in, in any case", "[catalog]") {
@@ -196,9 +257,9 @@ TEST_CASE("names that people type mean what is built in, in any case", "[catalog
   CHECK(refused(Kind::device, "7900xtz").find("'rx7900xtx'") != std::string::npos);
   for (const char* name : {"rtx", "24GB"}) CHECK(refused(Kind::device, name).find("unknown hardware") == 0);
   CHECK(refused(Kind::device, "gpu").find("unknown hardware") == 0);
-  CHECK(refused(Kind::model, "qwen7b").find("unknown model 'qwen7b'") == 0);
+  CHECK(refused(Kind::model, "qwen-7c").find("unknown model 'qwen-7c'") == 0);
   CHECK_FALSE(llmperf::descriptor::is_path("Qwen/Qwen2.5-7B-Instruct"));
-  CHECK(llmperf::descriptor::is_path("Qwen/no-such-model"));
+  CHECK_FALSE(llmperf::descriptor::is_path("Qwen/no-such-model"));
   CHECK(llmperf::descriptor::is_path("./qwen-7b"));
 }
 

@@ -159,14 +159,18 @@ TEST_CASE("a choice gives the index of its name, or names the alternatives") {
         "f.yaml:2:8: 'other' must be one of rms, layer, group, not 'lyer'\n  hint: did you mean 'layer'?");
 }
 
-TEST_CASE("an unknown key suggests the nearest known one and passes the advice on") {
-  Reading r("num_heads: 8\nn_heads: 8\nzzzz: 1\n");
+TEST_CASE("an unknown key suggests the nearest known one, and the first passes the advice on") {
+  Reading r("num_heads: 8\nn_heads: 8\nzzzz: 1\nnum_head: 1\n");
   r.reader.require_int("num_heads");
   r.reader.ignore("ignored");
   r.reader.finish("see the guide");
   CHECK(r.report() ==
         "f.yaml:2:1: unknown key 'n_heads'\n  hint: did you mean 'num_heads'? see the guide\n"
-        "f.yaml:3:1: unknown key 'zzzz'\n  hint: known names: num_heads, ignored see the guide");
+        "f.yaml:3:1: unknown key 'zzzz'\nf.yaml:4:1: unknown key 'num_head'\n  hint: did you mean 'num_heads'?");
+  Reading first("zzzz: 1\n");
+  first.reader.ignore("num_heads");
+  first.reader.finish("see the guide");
+  CHECK(first.report() == "f.yaml:1:1: unknown key 'zzzz'\n  hint: known names: num_heads see the guide");
 }
 
 TEST_CASE("asking whether a key is there does not make it known; ignoring it does") {
@@ -215,9 +219,15 @@ TEST_CASE("lists report each wrong item at its place") {
   CHECK_THAT(report, Contains("f.yaml:5:8: 'texts' must be a list of texts, not 'a'"));
 }
 
+TEST_CASE("equal problems are told once, with how many more there are") {
+  Reading r("a: 1\nb: 2\nc: 3\n");
+  for (const char* key : {"a", "b", "c"}) r.reader.problem(key, key[0] == 'b' ? "another" : "the same");
+  CHECK(r.report() == "f.yaml:1:4: the same (1 more like this)\nf.yaml:2:4: another");
+}
+
 TEST_CASE("a flood of problems is cut off, and says so") {
   std::string text = "ints:\n";
-  for (int i = 0; i < 5000; ++i) text += "  - x\n";
+  for (int i = 0; i < 5000; ++i) text += "  - x" + std::to_string(i) + "\n";
   for (int i = 0; i < 5000; ++i) text += "unknown" + std::to_string(i) + ": 1\n";
   Reading r(text);
   r.reader.optional_ints("ints");

@@ -257,6 +257,18 @@ TEST_CASE("a list of devices is a plan over them, of GGUF formats alone") {
         std::string::npos);
 }
 
+TEST_CASE("weights are those that a model's name says, unless the request says others", "[request]") {
+  Sources sources;
+  const auto weights = [&](const std::string& model, const std::string& more = "") {
+    const auto r = resolve(read(fmt::format(R"({{"hw": "rtx4090", "model": "{}"{}}})", model, more)), sources);
+    return std::get<Generation>(r->work).estimator->setup().execution.weights.name;
+  };
+  CHECK(weights("unsloth/Qwen3-8B-GGUF:Q5_K_M") == "q5_k_m");
+  CHECK(weights("Qwen/Qwen3-8B-AWQ") == weights("qwen3-8b", R"(, "weights": "awq")"));
+  CHECK(weights("Qwen/Qwen3-8B-AWQ", R"(, "weights": "bf16")") == "bf16");
+  CHECK(weights("Qwen/Qwen3-8B") == "bf16");
+}
+
 TEST_CASE("a price is a number of USD, another currency, or a file", "[request]") {
   CHECK(parse_price("2.5")->amount == 2.5);
   CHECK(parse_price("2.5")->currency == "USD");
