@@ -206,10 +206,10 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   output.flush();
   if (interrupted() && result.points < all) return interrupted_status(output, result, batch, all);
 
-  output.finish(result, batch);
   for (const auto& [text, count] : unused) {
-    fmt::print(stderr, "llmperf: note: a field that says nothing at {} of {} points: {}\n", count, result.points, text);
+    result.notes.push_back(fmt::format("at {} of {} points a field says nothing: {}", count, result.points, text));
   }
+  output.finish(result, batch);
   return failed_status(result.failed + output.left().failed, result.points + output.left().rows, result.first_error);
 }
 

@@ -378,28 +378,28 @@ namespace {
 // for which o stride + t dilation - low is one, `spread` - 1 zeros lying between two. 0 where that takes long to count.
 double taps_met(const Instruction& i, const Type& input, const Type& kernel, const Type& result) {
   constexpr std::int64_t kMost = 1 << 20;
-  const std::pair<const char*, const char*> names[] = {
-      {"stride", "window_strides"}, {"pad", "padding"}, {"lhs_dilate", "lhs_dilation"}, {"rhs_dilate", "rhs_dilation"}};
-  const auto window = [&](int which, std::size_t at, std::int64_t fallback) {
-    const Integers list = window_integers(i, names[which].first, names[which].second);
+  if (i.op() != "convolution") return 0;
+  const auto window = [&](std::size_t at, const char* key, const char* generic, std::int64_t fallback) {
+    const Integers list = window_integers(i, key, generic);
     return at < list.size() ? list[at] : fallback;
   };
-  const Type* const types[] = {&input, &kernel, &result};
-  const auto extent = [&](std::size_t of, char letter) {
+  const auto extent = [&](const Type& type, std::size_t of, char letter) {
     const std::int64_t axis = convolution_axis(i, of, letter);
-    return axis >= 0 && axis < types[of]->rank() ? types[of]->dims[axis] : 0;
+    return axis >= 0 && axis < type.rank() ? type.dims[axis] : 0;
   };
-  double met = d(extent(2, 'b'));
-  for (std::size_t n = 0; n + 2 < kernel.dims.size() && i.op() == "convolution"; ++n) {
+  double met = d(extent(result, 2, 'b'));
+  for (std::size_t n = 0; n + 2 < kernel.dims.size(); ++n) {
     const char letter = static_cast<char>('0' + n);
-    const std::int64_t taps = extent(1, letter);
-    const std::int64_t results = extent(2, letter);
-    const std::int64_t stride = window(0, n, 1);
-    const std::int64_t spread = window(2, n, 1);
-    const std::int64_t dilation = window(3, n, 1);
-    const std::int64_t low = window(1, 2 * n, 0);
-    const std::int64_t reach = (extent(0, letter) - 1) * spread;  // of the last element
+    const std::int64_t taps = extent(kernel, 1, letter);
+    const std::int64_t results = extent(result, 2, letter);
+    const std::int64_t stride = window(n, "stride", "window_strides", 1);
+    const std::int64_t spread = window(n, "lhs_dilate", "lhs_dilation", 1);
+    const std::int64_t dilation = window(n, "rhs_dilate", "rhs_dilation", 1);
+    const std::int64_t low = window(2 * n, "pad", "padding", 0);
+    const std::int64_t elements = extent(input, 0, letter);
     if (std::min({stride, spread, dilation}) < 1 || std::max({taps, stride, spread, dilation}) > kMost) return 0;
+    if (std::max({elements, low, -low}) > kMost * kMost) return 0;
+    const std::int64_t reach = (elements - 1) * spread;  // of the last one
     if (spread > 1 && taps > kMost / std::max<std::int64_t>(1, results)) return 0;
     double along = 0;
     for (std::int64_t t = 0; t < taps; ++t) {
@@ -411,7 +411,7 @@ double taps_met(const Instruction& i, const Type& input, const Type& kernel, con
     }
     met *= along;
   }
-  return i.op() == "convolution" ? met : 0;
+  return met;
 }
 
 }  // namespace
