@@ -74,7 +74,7 @@ std::string assumptions_line(const Generation& g, bool full) {
   const std::string cache = g.setup->encodes() ? "" : ", KV cache " + kv_text(*g.setup);
   std::string text = fmt::format("batch {}{}, prompt {}{}{}{}; weights {}{}", count_text(e.scenario.batch), depth,
                                  count_text(e.scenario.prompt - e.scenario.image_tokens()), images_text(e.scenario),
-                                 pieces_text(g), generated_text(g, ", generate "), x.weights.name, cache);
+                                 pieces_text(g), generated_text(g, ", generate "), weights_text(*g.setup), cache);
   if (full) text += fmt::format(", activations {}; options {}", name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
   if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
