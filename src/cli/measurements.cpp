@@ -152,7 +152,8 @@ void add_import(Command& root) {
               "servers: their tensor parallelism");
   command.add_field("model", flags.options.model).about =
       "llama-bench, runs of servers: the model of all of them [by its parameters, its name]";
-  command.add_field("weights", flags.options.weights).about = "llama-bench: format of the weights; runs of servers: their scheme [the file's]";
+  command.add_field("weights", flags.options.weights).about =
+      "llama-bench: format of the weights; runs of servers: their scheme [the file's]";
   command.add_field("runtime", flags.options.runtime).about =
       "runs of servers: engine and version, vllm@0.15.1 [what the file says]";
   command.add("--concurrency", flags.options.concurrency, {1, import::kMostRequests}, "N",

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/load_once.h"
 #include "base/list.h"
+#include "base/load_once.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "hardware/beyond_range.h"

@@ -92,7 +92,7 @@ struct Family {
   std::string_view gguf = {};
   std::string_view spelt =
       {};  // keys of facts that go by others, "head_dim=kv_channels", or are not there, "head_dim="
-  std::string_view absent = {};              // what facts are where their keys are absent: "vocab_size=262208"
+  std::string_view absent = {};  // what facts are where their keys are absent: "vocab_size=262208"
 
   Norm norm = Norm::rms;
   int norms = 2;                 // of a layer

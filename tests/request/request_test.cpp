@@ -254,7 +254,8 @@ TEST_CASE("a power limit lengthens prompts by the clock, tokens hardly, and leav
         asked(R"(, "runtime": "none")").first.tpot);
   CHECK(error_of([&] { asked(R"(, "power_limit": "warm")"); }).find("`power-limit`: no power in 'warm'") == 0);
   CHECK(error_of([&] { asked(R"(, "power_limit": "400W")"); }).find("`power-limit` of 400 W limits nothing") == 0);
-  CHECK(error_of([&] { asked(R"(, "power_limit": "100W")"); }).find("`power-limit` of 100 W leaves rtx3090 hardly") == 0);
+  CHECK(error_of([&] { asked(R"(, "power_limit": "100W")"); }).find("`power-limit` of 100 W leaves rtx3090 hardly") ==
+        0);
 }
 
 TEST_CASE("a field of another workload is refused by name", "[request]") {
