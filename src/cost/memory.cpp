@@ -322,7 +322,8 @@ std::vector<model::Tensor> stage_outer_tensors(const graph::Execution& e, std::i
   std::vector<model::Tensor> held;
   const auto add = [&](model::Tensor tensor) {
     // Two-dimensional plans divide the tables by columns as well: the same number of elements.
-    if (tensor.role == model::Role::token_embedding || tensor.role == model::Role::lm_head) {
+    const bool head = tensor.role == model::Role::lm_head && !e.model->encoder;
+    if (tensor.role == model::Role::token_embedding || head) {
       tensor.n = graph::shard_vocab(*e.model, e.plan);
     }
     held.push_back(tensor);

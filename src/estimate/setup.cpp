@@ -397,7 +397,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
     setup.activation_factor = c.activation_factor;
   }
   const bool stored = !choices.weights && choices.stored != nullptr;
-  const std::string own = stored ? std::string() : choices.weights.value_or(model.default_weights);
+  const std::string own = stored ? std::string() : to_lower(choices.weights.value_or(model.default_weights));
   const auto layout = [&] {
     return choices.weights ? model::make_layout(model, own, e.activations, choices.gguf_era)
                            : model::checkpoint_layout(model, e.activations);
@@ -423,6 +423,10 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
     throw Error::bad_input(
         "--overlap-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
         "leave it out");
+  }
+  if (!choices.weights && !stored && model.default_weights == "fp32") {
+    setup.notes.emplace_back(
+        "the checkpoint is in fp32, and so it runs; vLLM and SGLang load it in 16 bits (weights bf16)");
   }
   if (!model.assumed.empty()) setup.notes.push_back(fmt::format("{} is {}", model.name, model.assumed));
   place(device, choices, setup);

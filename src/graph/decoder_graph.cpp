@@ -950,7 +950,7 @@ class DecoderBuilder {
   // Attention over keys and values with all their heads, in one kernel.
   Attention kernel(const model::Attention& a, const SequenceGroup& g) const {
     Attention core = whole_kernel(a, g);
-    if (m_.encoder) {
+    if (m_.encoder && !m_.causal) {
       core.context = 0;
       core.keys = std::min(g.new_tokens, core.window.value_or(g.new_tokens));
       core.window.reset();
@@ -1500,6 +1500,10 @@ class DecoderBuilder {
       scope_ = Scope::sampled;
       if (m_.pooler) {
         linear(Tag::pooler, Split::none, sampled_, m_.hidden, m_.hidden, true, e_.weights.lm_head, {}, Input::gathered);
+      }
+      if (m_.labels > 0) {
+        linear(Tag::lm_head, Split::none, sampled_, m_.labels, m_.hidden, m_.lm_head_bias, e_.weights.lm_head, {},
+               Input::gathered);
       }
       return;
     }

@@ -263,6 +263,7 @@ const std::vector<KnownModel>& known_models() {
     for (const std::string& name : descriptor::names(descriptor::Kind::model)) {
       try {
         model::Decoder decoder = model::load_decoder(name);
+        if (decoder.causal) continue;  // embedding models and rerankers, of another model's layers
         const double parameters = d(model::count_parameters(decoder).total);
         list.push_back({name, std::move(decoder), parameters});
       } catch (const Error& error) {  // a model of video, or a file of the search path that is none

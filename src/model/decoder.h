@@ -230,6 +230,9 @@ struct Decoder {
   // Reads a text once, in both directions (embedding models and rerankers): no cache, no lm_head, nothing is generated.
   bool encoder = false;
   bool pooler = false;  // [hidden, hidden] with a bias over the first token
+  // An encoder of a decoder's layers (embedding models, rerankers, reward models): tokens see those before them alone.
+  bool causal = false;
+  std::int64_t labels = 0;  // of an encoder that classifies: rows of its lm_head
   // A table [its vocabulary, layers * width] beside the embedding, of which each layer adds what it makes of its part
   // (Gemma 3n); 0: none.
   std::int64_t layer_embedding_width = 0;

@@ -54,10 +54,7 @@ constexpr ExpertRule kDeepseekExperts = {.count = "n_routed_experts",
                                          .dense = DenseLayers::leading};
 // The number of key and value heads plays no part in latent attention.
 constexpr std::string_view kDeepseekSkipped =
-    "num_key_value_heads head_dim qk_head_dim routed_scaling_factor scoring_func";
-
-constexpr std::string_view kGlmLiteSkipped =
-    "num_key_value_heads head_dim qk_head_dim routed_scaling_factor scoring_func partial_rotary_factor rope_interleave";
+    "num_key_value_heads head_dim qk_head_dim routed_scaling_factor scoring_func partial_rotary_factor";
 
 constexpr ExpertRule with_shared_expert(ExpertRule rule) {
   rule.shared = SharedExperts::gated;
@@ -97,20 +94,19 @@ constexpr ExpertRule kBailingExperts = {.count = kNumExperts,
                                         .correction_key = "moe_router_enable_expert_bias"};
 // The first file of the family has keys of everything that its code once did: images, latent attention, classifiers.
 constexpr std::string_view kHunyuanSkipped =
-    "anyres_pooling_size anyres_vit_max_image_size anyres_vit_two_views attention_head_dim capacity_factor "
-    "cla_share_factor class_num dense_list enable_lm_head_fp32 eod_token_id im_end_id im_newline_id im_start_id "
-    "image_token_id kv_lora_rank mask_init_id max_image_size moe_drop_tokens moe_layer_num_skipped "
-    "moe_random_routing_dropped_token n_group norm_topk_prob norm_type num_media_embeds org_vocab_size pad_id "
-    "pool_type q_lora_rank qk_nope_head_dim qk_rope_head_dim routed_scaling_factor skip_cls_token text_end_id "
-    "text_start_id topk_group use_mixed_mlp_moe use_rotary_pos_emb v_head_dim video_end_id video_start_id "
-    "vit_add_patchemb_bias vit_input_resolution vit_mapping_type vit_norm_type vit_patch vit_path vit_remove_prenorm "
-    "vit_token vit_type vit_used_rms_norm vit_use_grad xdrope_section";
+    "attention_head_dim capacity_factor cla_share_factor class_num dense_list enable_lm_head_fp32 kv_lora_rank "
+    "max_image_size moe_drop_tokens moe_layer_num_skipped moe_random_routing_dropped_token n_group norm_topk_prob "
+    "norm_type num_media_embeds org_vocab_size pool_type q_lora_rank qk_nope_head_dim qk_rope_head_dim "
+    "routed_scaling_factor skip_cls_token topk_group use_mixed_mlp_moe use_rotary_pos_emb v_head_dim "
+    "xdrope_section";
 constexpr std::string_view kGptSpelt =
     "hidden_size=n_embd num_hidden_layers=n_layer num_attention_heads=n_head num_key_value_heads= head_dim= "
     "intermediate_size=n_inner max_position_embeddings=n_positions";
 constexpr std::string_view kGptSkipped =
-    "n_ctx scale_attn_weights scale_attn_by_inverse_layer_idx reorder_and_upcast_attn summary_activation "
-    "summary_first_dropout summary_proj_to_labels summary_type summary_use_proj";
+    "n_ctx scale_attn_weights scale_attn_by_inverse_layer_idx reorder_and_upcast_attn";
+constexpr std::string_view kMambaSkipped =
+    "d_inner d_model n_layer rescale_prenorm_residual residual_in_fp32 rms_norm ssm_cfg time_step_floor "
+    "time_step_init_scheme time_step_max time_step_min time_step_scale use_mambapy use_associative_scan mixer_rms_eps";
 constexpr std::string_view kBertSkipped =
     "attention_probs_dropout_prob position_embedding_type output_past gradient_checkpointing directionality "
     "pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type";
@@ -118,7 +114,7 @@ constexpr std::string_view kBertSkipped =
 // A row per architecture: what it is called, then attention, feed-forward part and keys.
 // clang-format off
 constexpr Family kFamilies[] = {
-    {.name = "llama", .gguf = "llama", .other_max_position = "max_sequence_length",
+    {.name = "llama", .also = "yi Yi", .gguf = "llama", .spelt = "max_position_embeddings=max_sequence_length",
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .mlp_bias = {false, "mlp_bias"}},
     // Mistral, Mixtral and Yi are converted to GGUF as Llama too. A window is honoured if such a file has the key; the
     // converter does not write it, as llama.cpp runs these models without one.
@@ -129,7 +125,6 @@ constexpr Family kFamilies[] = {
     // The code of the first Qwen came with its files, whose config has names of its own.
     {.name = "qwen", .gguf = "qwen",
      .spelt = "max_position_embeddings=seq_length num_key_value_heads= head_dim=kv_channels",
-     .other_max_position = "max_position_embeddings",
      .head_dim = 128, .rotary_key = "rotary_pct", .qkv_bias = {true}, .fused_qkv = true,
      .activation_key = "", .halved_width = true, .must_be_false = "use_cache_quantization",
      .skipped = "scale_attn_weights bf16 fp16 fp32 rotary_emb_base use_dynamic_ntk use_logn_attn use_flash_attn "
@@ -146,8 +141,8 @@ constexpr Family kFamilies[] = {
      .window = {.layers = W::all, .absent = 4096, .switched = true}, .experts = kQwenExperts,
      .must_be_true = "use_qk_norm", .own_keys = read_qwen3_moe_keys},
     // Those for images differ in the rotary embedding alone.
-    {.name = "qwen3_vl_text", .like = "qwen3", .gguf = "qwen3vl"},
-    {.name = "qwen3_vl_moe_text", .like = "qwen3_moe", .gguf = "qwen3vlmoe"},
+    {.name = "qwen3_vl_text", .also = "qwen3_vl", .like = "qwen3", .gguf = "qwen3vl"},
+    {.name = "qwen3_vl_moe_text", .also = "qwen3_vl_moe qwen3_omni_moe_text qwen3_omni_moe", .like = "qwen3_moe", .gguf = "qwen3vlmoe"},
     // The first files of Gemma say hidden_act: gelu, and were trained and are run with the tanh form.
     {.name = "gemma", .gguf = "gemma", .tied = true, .kv_heads = 16, .head_dim = 256,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
@@ -160,6 +155,7 @@ constexpr Family kFamilies[] = {
      .must_be_false = "use_bidirectional_attention",
      .skipped = "hidden_act query_pre_attn_scalar final_logit_softcapping sliding_window_size"},
     {.name = "phi", .gguf = "phi2",
+     .absent = "vocab_size=51200 hidden_size=2048 num_hidden_layers=24 num_attention_heads=32 intermediate_size=8192",
      .norm = Norm::layer, .norms = 1, .parallel_blocks = true, .lm_head_bias = true,
      .rotary = 0.5, .rotary_key = "partial_rotary_factor", .qkv_bias = {true}, .o_bias = {true},
      .gated = false, .activation = Activation::gelu_tanh, .mlp_bias = {true}, .must_be_false = "qk_layernorm"},
@@ -169,9 +165,10 @@ constexpr Family kFamilies[] = {
      .must_be_false = "attention_bias mlp_bias lm_head_bias", .must_be_one = "full_attn_mod interpolate_factor"},
     {.name = "deepseek_v2", .gguf = "deepseek2", .latent = true, .experts = kDeepseekExperts,
      .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped},
-    {.name = "deepseek_v3", .gguf = "deepseek2", .latent = true, .experts = with_correction(kDeepseekExperts),
+    {.name = "deepseek_v3", .also = "kimi_k2", .gguf = "deepseek2", .latent = true, .experts = with_correction(kDeepseekExperts),
      .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped},
-    {.name = "kimi_k2", .like = "deepseek_v3"},
+    {.name = "minicpm3", .gguf = "minicpm3", .tied = true, .latent = true, .must_be_false = "attention_bias",
+     .skipped = "num_key_value_heads head_dim scale_emb scale_depth dim_model_base"},
     // ChatGLM2, ChatGLM3 and GLM-4-9B: again code that came with the files.
     {.name = "chatglm", .gguf = "chatglm",
      .spelt = "num_hidden_layers=num_layers vocab_size=padded_vocab_size max_position_embeddings=seq_length "
@@ -180,16 +177,14 @@ constexpr Family kFamilies[] = {
      .qkv_bias = {false, "add_qkv_bias"}, .o_bias = {false, "add_bias_linear"}, .fused_qkv = true,
      .activation_key = "", .mlp_bias = {false, "add_bias_linear"}, .fused_gate_up = true,
      .must_be_true = "post_layer_norm",
-     .skipped = "vocab_size num_hidden_layers rope_ratio original_rope bias_dropout_fusion attention_softmax_in_fp32 "
+     .skipped = "vocab_size rope_ratio original_rope bias_dropout_fusion attention_softmax_in_fp32 "
                 "fp32_residual_connection apply_query_key_layer_scaling apply_residual_connection_post_layernorm "
                 "prefix_projection",
      .own_keys = read_chatglm_keys},
-    {.name = "glm4", .gguf = "glm4", .norms = 4, .kv_heads = 2, .head_dim = 128,
+    {.name = "glm4", .also = "glm4v glm4v_text", .gguf = "glm4", .norms = 4, .kv_heads = 2, .head_dim = 128,
      .rotary = 0.5, .rotary_key = "partial_rotary_factor",
      .qkv_bias = {true, "attention_bias"},  // the output projection has none
      .fused_gate_up = true},
-    {.name = "glm4v", .like = "glm4"},
-    {.name = "glm4v_text", .like = "glm4"},
     {.name = "glm", .kv_heads = 2, .head_dim = 128, .rotary = 0.5, .rotary_key = "partial_rotary_factor",
      .qkv_bias = {true, "attention_bias"}, .fused_gate_up = true},
     // The checkpoint fuses the experts; llama.cpp's converter takes them apart.
@@ -199,13 +194,10 @@ constexpr Family kFamilies[] = {
      .activation = Activation::swiglu_clamped, .mlp_bias = {true}, .fused_gate_up = true,
      .experts = {.count = kLocalExperts, .other_count = kNumExperts, .width = Fact::intermediate, .router_bias = true},
      .skipped = "swiglu_limit swiglu_alpha experts_per_token"},
-    {.name = "yi", .like = "llama"},
-    {.name = "Yi", .like = "llama"},  // the spelling of the first Yi files, which no hint needs to name
 
     // ---- 2024 to 2026, by the code in transformers and beside the models' files
-    {.name = "ministral3", .gguf = "mistral3", .kv_heads = 8, .window = {.layers = W::all, .has_layer_types = false},
+    {.name = "ministral3", .also = "mistral3", .gguf = "mistral3", .kv_heads = 8, .window = {.layers = W::all, .has_layer_types = false},
      .must_be_false = "attention_bias"},
-    {.name = "mistral3", .like = "ministral3"},
     {.name = "mistral4", .gguf = "mistral4", .latent = true, .experts = kDeepseekExperts,
      .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped},
     {.name = "deepseek_v32", .gguf = "deepseek32", .latent = true, .experts = with_correction(kDeepseekExperts),
@@ -214,20 +206,18 @@ constexpr Family kFamilies[] = {
     {.name = "glm_moe_dsa", .like = "deepseek_v32", .gguf = "glm-dsa"},
     {.name = "glm4_moe_lite", .gguf = "deepseek2", .latent = true,
      .experts = leading_dense(with_correction(kDeepseekExperts), 1),
-     .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kGlmLiteSkipped},
-    {.name = "glm4_moe", .gguf = "glm4moe", .kv_heads = 8, .head_dim = 128,
+     .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped},
+    {.name = "glm4_moe", .also = "glm4v_moe glm4v_moe_text", .gguf = "glm4moe", .kv_heads = 8, .head_dim = 128,
      .rotary = 0.5, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias,
      .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"},
      .experts = leading_dense(with_correction(kDeepseekExperts), 1), .skipped = "routed_scaling_factor scoring_func"},
-    {.name = "glm4v_moe", .like = "glm4_moe"},
-    {.name = "glm4v_moe_text", .like = "glm4_moe"},
     {.name = "minimax_m2", .gguf = "minimax-m2", .kv_heads = 8, .head_dim = 128, .rotary_dim_key = "rotary_dim",
      .qk_norm = QkNorm::whole, .qk_normed = {true, "use_qk_norm"},
      .experts = {.count = kLocalExperts, .width = Fact::intermediate, .score_correction = true,
                  .correction_key = "use_routing_bias"},
      .skipped = "sliding_window attn_type_list mtp_transformer_layers num_mtp_modules use_mtp qk_norm_type scoring_func "
                 "shared_intermediate_size partial_rotary_factor"},
-    {.name = "minimax_m3_vl", .kv_heads = 4, .head_dim = 128, .rotary_dim_key = "rotary_dim",
+    {.name = "minimax_m3_vl", .also = "minimax_m3", .kv_heads = 4, .head_dim = 128, .rotary_dim_key = "rotary_dim",
      .qk_norm = QkNorm::head, .qk_normed = {true, "use_qk_norm"}, .activation = Activation::swiglu_clamped,
      .activation_key = "",
      .experts = {.count = kLocalExperts, .width = Fact::intermediate, .score_correction = true,
@@ -236,7 +226,6 @@ constexpr Family kFamilies[] = {
      .skipped = "hidden_act num_mtp_modules qk_norm_type scoring_func partial_rotary_factor routed_scaling_factor "
                 "swiglu_alpha swiglu_limit use_gemma_norm",
      .own_layers = make_minimax_m3_layers},
-    {.name = "minimax_m3", .like = "minimax_m3_vl"},
     {.name = "deepseek_v4", .spelt = "intermediate_size=", .kv_heads = 1, .head_dim = 512, .window = {.layers = W::all, .absent = 128,
      .has_layer_types = false}, .experts = without_dense(with_correction(kDeepseekExperts)),
      .must_be_false = "attention_bias mlp_bias", .skipped = "routed_scaling_factor scoring_func swiglu_limit "
@@ -265,31 +254,21 @@ constexpr Family kFamilies[] = {
      .rotary = 0.25, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .qk_norm = QkNorm::head, .experts = with_shared_expert(kQwenExperts),
      .must_be_false = "use_sliding_window", .own_layers = make_delta_net_layers},
-    {.name = "qwen3_5_moe_text", .gguf = "qwen35moe", .next_token_key = "mtp_num_hidden_layers", .next_token_copies = false,
+    {.name = "qwen3_5_moe_text", .also = "qwen3_5_moe", .gguf = "qwen35moe", .next_token_key = "mtp_num_hidden_layers", .next_token_copies = false,
      .kv_heads = 2, .head_dim = 256, .rotary = 0.25, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias,
      .o_bias = kAttentionBias, .qk_norm = QkNorm::head, .experts = with_shared_expert(kQwenExperts),
      .must_be_true = "attn_output_gate",
      .must_be_false = "use_sliding_window mtp_use_dedicated_embeddings", .skipped = "mamba_ssm_dtype",
      .own_layers = make_delta_net_layers},
-    {.name = "qwen3_5_moe", .like = "qwen3_5_moe_text"},
-    {.name = "qwen3_5_text", .gguf = "qwen35", .next_token_key = "mtp_num_hidden_layers", .next_token_copies = false,
+    {.name = "qwen3_5_text", .also = "qwen3_5", .gguf = "qwen35", .next_token_key = "mtp_num_hidden_layers", .next_token_copies = false,
      .kv_heads = 4, .head_dim = 256, .rotary = 0.25, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias,
      .o_bias = kAttentionBias, .qk_norm = QkNorm::head, .must_be_true = "attn_output_gate",
      .must_be_false = "use_sliding_window mtp_use_dedicated_embeddings", .skipped = "mamba_ssm_dtype mlp_only_layers",
      .own_layers = make_delta_net_layers},
-    {.name = "qwen3_5", .like = "qwen3_5_text"},
-    {.name = "qwen2_vl", .gguf = "qwen2vl", .kv_heads = 8, .qkv_bias = {true}, .window = kSwitchedWindow,
+    {.name = "qwen2_vl", .also = "qwen2_5_vl qwen2_vl_text qwen2_5_vl_text qwen2_5_omni qwen2_5_omni_text", .gguf = "qwen2vl",
+     .kv_heads = 8, .qkv_bias = {true}, .window = kSwitchedWindow,
      .skipped = "vision_config"},
-    {.name = "qwen2_5_vl", .like = "qwen2_vl"},
-    {.name = "qwen2_vl_text", .like = "qwen2_vl"},
-    {.name = "qwen2_5_vl_text", .like = "qwen2_vl"},
-    {.name = "qwen2_5_omni", .like = "qwen2_vl"},
-    {.name = "qwen2_5_omni_text", .like = "qwen2_vl"},
-    {.name = "qwen3_vl", .like = "qwen3_vl_text"},
-    {.name = "qwen3_vl_moe", .like = "qwen3_vl_moe_text"},
-    {.name = "qwen3_omni_moe_text", .like = "qwen3_vl_moe_text"},
-    {.name = "qwen3_omni_moe", .like = "qwen3_vl_moe_text"},
-    {.name = "gemma3_text", .gguf = "gemma3",
+    {.name = "gemma3_text", .also = "gemma3", .gguf = "gemma3",
      .absent = "vocab_size=262208 hidden_size=2304 num_hidden_layers=26 num_attention_heads=8 intermediate_size=9216",
      .norms = 4, .tied = true, .kv_heads = 4, .head_dim = 256,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::head,
@@ -297,15 +276,13 @@ constexpr Family kFamilies[] = {
      .activation = Activation::gelu_tanh, .activation_key = "hidden_activation",
      .must_be_false = "use_bidirectional_attention",
      .skipped = "hidden_act query_pre_attn_scalar final_logit_softcapping attn_logit_softcapping rope_local_base_freq"},
-    {.name = "gemma3", .like = "gemma3_text"},
-    {.name = "gemma4_text", .gguf = "gemma4", .norms = 4, .tied = true, .kv_heads = 4, .head_dim = 256,
+    {.name = "gemma4_text", .also = "gemma4", .gguf = "gemma4", .norms = 4, .tied = true, .kv_heads = 4, .head_dim = 256,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::head,
      .window = {.layers = W::pattern, .absent = 512, .period = 6},
      .activation = Activation::gelu_tanh, .activation_key = "hidden_activation",
      .skipped = "hidden_act final_logit_softcapping use_bidirectional_attention",
      .own_layers = make_gemma4_layers},
-    {.name = "gemma4", .like = "gemma4_text"},
-    {.name = "gemma3n_text", .gguf = "gemma3n", .spelt = "intermediate_size=", .absent = "vocab_size=262400",
+    {.name = "gemma3n_text", .also = "gemma3n", .gguf = "gemma3n", .spelt = "intermediate_size=", .absent = "vocab_size=262400",
      .norms = 4, .tied = true, .kv_heads = 2, .head_dim = 256,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::head,
      .window = {.layers = W::pattern, .absent = 512, .period = 5},
@@ -313,7 +290,6 @@ constexpr Family kFamilies[] = {
      .skipped = "query_pre_attn_scalar final_logit_softcapping rope_local_base_freq activation_sparsity_pattern "
                 "altup_active_idx altup_coef_clip altup_correct_scale altup_lr_multiplier",
      .own_layers = make_gemma3n_layers},
-    {.name = "gemma3n", .like = "gemma3n_text"},
     // Each block is one mixer behind one norm.
     {.name = "nemotron_h", .gguf = "nemotron_h nemotron_h_moe", .spelt = "num_hidden_layers=", .kv_heads = 8, .head_dim = 128,
      .rotary = 0, .gated = false, .activation = Activation::relu2, .activation_key = "mlp_hidden_act",
@@ -331,7 +307,7 @@ constexpr Family kFamilies[] = {
      .mlp_bias = {false, "mlp_bias"}, .skipped = kGraniteScalars},
     {.name = "granitemoe", .gguf = "granitemoe", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .experts = {.count = kLocalExperts, .width = Fact::intermediate}, .skipped = kGraniteScalars},
-    {.name = "granitemoehybrid", .gguf = "granitehybrid", .spelt = "intermediate_size=",
+    {.name = "granitemoehybrid", .also = "granitemoeshared", .gguf = "granitehybrid", .spelt = "intermediate_size=",
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .must_be_false = "mamba_proj_bias mlp_bias", .skipped = kGraniteScalars, .own_layers = make_granite_hybrid_layers},
     {.name = "falcon_h1", .gguf = "falcon-h1", .kv_heads = 8,
@@ -352,11 +328,10 @@ constexpr Family kFamilies[] = {
                  .correction_key = "use_expert_bias"},
      .must_be_true = "tie_embedding", .must_be_false = "conv_bias", .skipped = kLfm2Skipped,
      .own_layers = make_lfm2_layers},
-    {.name = "llama4_text", .gguf = "llama4", .spelt = "intermediate_size=intermediate_size_mlp", .kv_heads = 8,
+    {.name = "llama4_text", .also = "llama4", .gguf = "llama4", .spelt = "intermediate_size=intermediate_size_mlp", .kv_heads = 8,
      .head_dim = 128, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .skipped = "use_qk_norm attn_temperature_tuning attn_scale floor_scale for_llm_compressor layer_types",
      .own_layers = make_llama4_layers},
-    {.name = "llama4", .like = "llama4_text"},
     {.name = "mimo", .kv_heads = 8, .qkv_bias = {true, "attention_bias"}, .window = kSwitchedWindow},
     {.name = "mimo_v2_flash", .gguf = "mimo2", .kv_heads = 4, .head_dim = 192,
      .rotary = 0.334, .rotary_key = "partial_rotary_factor",
@@ -365,14 +340,13 @@ constexpr Family kFamilies[] = {
      .skipped = "attention_chunk_size attention_value_scale n_shared_experts routed_scaling_factor scoring_func "
                 "sliding_window_size swa_rope_theta hybrid_block_size attention_projection_layout",
      .own_layers = make_mimo_v2_layers},
-    {.name = "step3p5", .gguf = "step35", .spelt = "num_key_value_heads=num_attention_groups", .kv_heads = 8,
+    {.name = "step3p5", .also = "step3p7", .gguf = "step35", .spelt = "num_key_value_heads=num_attention_groups", .kv_heads = 8,
      .qk_norm = QkNorm::head, .qk_normed = {true, "use_qk_norm"}, .activation_key = "",
      .must_be_true = "use_moe use_head_wise_attn_gate",
      .skipped = "att_impl_type max_seq_len moe_every_n_layer moe_layer_offset moe_router_activation "
                 "moe_router_scaling_factor need_fp32_gate norm_expert_weight scoring_func n_shared_experts partial_rotary_factors swiglu_limits "
                 "swiglu_limits_shared use_rope_layers yarn_only_types zero_centered sink use_moe_router_bias",
      .own_layers = make_step3_layers},
-    {.name = "step3p7", .like = "step3p5"},
     {.name = "cohere", .gguf = "command-r", .norm = Norm::layer_no_bias, .norms = 1, .parallel_blocks = true, .tied = true,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::whole, .qk_normed = {false, "use_qk_norm"},
      .skipped = "logit_scale"},
@@ -386,8 +360,9 @@ constexpr Family kFamilies[] = {
      .qk_norm = QkNorm::whole},
     {.name = "olmo3", .gguf = "olmo2", .norms_after = true, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .qk_norm = QkNorm::whole, .window = {.layers = W::pattern, .absent = 4096, .period = 4}},
-    {.name = "exaone4", .gguf = "exaone4", .norms_after = true, .kv_heads = 32, .qk_norm = QkNorm::head,
-     .window = {.layers = W::pattern, .absent = 4096, .period = 4, .rotates_all = false}},
+    {.name = "exaone4", .also = "exaone4_5_text exaone4_5", .gguf = "exaone4", .norms_after = true, .kv_heads = 32, .qk_norm = QkNorm::head,
+     .window = {.layers = W::pattern, .absent = 4096, .period = 4, .rotates_all = false},
+     .skipped = "mtp_loss_scaling_factor mtp_share_layers"},
     {.name = "seed_oss", .gguf = "seed_oss", .kv_heads = 8, .head_dim = 128, .qkv_bias = {true, "attention_bias"},
      .o_bias = {false, "attention_out_bias"}, .mlp_bias = {false, "mlp_bias"}, .skipped = "residual_dropout"},
     {.name = "smollm3", .gguf = "smollm3", .tied = true, .kv_heads = 4,
@@ -401,21 +376,18 @@ constexpr Family kFamilies[] = {
     {.name = "nemotron", .norm = Norm::layer, .rotary = 0.5, .rotary_key = "partial_rotary_factor",
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .gated = false, .activation = Activation::relu2,
      .mlp_bias = {false, "mlp_bias"}},
-    {.name = "granitemoeshared", .like = "granitemoehybrid"},
     {.name = "internlm2", .gguf = "internlm2", .qkv_bias = {false, "bias"}, .o_bias = {false, "bias"}, .fused_qkv = true},
     {.name = "internlm3", .gguf = "llama", .qkv_bias = {false, "qkv_bias"}, .o_bias = {false, "bias"},
      .mlp_bias = {false, "bias"}},
-    {.name = "bailing_moe", .gguf = "bailingmoe bailingmoe2", .rotary_key = "partial_rotary_factor",
+    {.name = "bailing_moe", .also = "bailing_moe_v2", .gguf = "bailingmoe bailingmoe2", .rotary_key = "partial_rotary_factor",
      .qkv_bias = {false, "use_qkv_bias"}, .o_bias = {false, "use_bias"},
      .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .fused_qkv = true, .experts = kBailingExperts,
      .must_be_true = "use_rmsnorm", .must_be_false = "use_sliding_window", .skipped = kBailingSkipped, .own_keys = read_bailing_keys},
-    {.name = "bailing_moe_v2", .like = "bailing_moe"},
-    {.name = "bailing_moe_linear", .rotary_key = "partial_rotary_factor",
+    {.name = "bailing_moe_linear", .also = "bailing_moe_linear_v2", .rotary_key = "partial_rotary_factor",
      .qkv_bias = {false, "use_qkv_bias"}, .o_bias = {false, "use_bias"},
      .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .fused_qkv = true, .experts = kBailingExperts,
      .must_be_true = "use_rmsnorm", .must_be_false = "use_sliding_window", .skipped = kBailingSkipped, .own_keys = read_bailing_keys,
      .own_layers = make_ring_layers},
-    {.name = "bailing_moe_linear_v2", .like = "bailing_moe_linear"},
     {.name = "ernie4_5", .gguf = "ernie4_5", .tied = true, .qkv_bias = {false, "use_bias"}, .o_bias = {false, "use_bias"},
      .mlp_bias = {false, "use_bias"}},
     {.name = "ernie4_5_moe", .gguf = "ernie4_5-moe",
@@ -441,21 +413,31 @@ constexpr Family kFamilies[] = {
      .spelt = "hidden_size=d_model num_hidden_layers=n_layers num_attention_heads=n_heads num_key_value_heads= head_dim= "
               "max_position_embeddings=max_seq_len intermediate_size=",
      .norm = Norm::layer_no_bias, .fused_qkv = true, .activation_key = "", .skipped = "resid_pdrop emb_pdrop", .own_layers = make_dbrx_layers},
-    {.name = "minimax_text_01", .kv_heads = 8, .rotary_dim_key = "rotary_dim",
+    {.name = "minimax_text_01", .also = "minimax_m1 minimax", .kv_heads = 8, .rotary_dim_key = "rotary_dim",
      .experts = {.count = kLocalExperts, .width = Fact::intermediate},
      .skipped = "layernorm_full_attention_alpha layernorm_full_attention_beta layernorm_linear_attention_alpha "
                 "layernorm_linear_attention_beta layernorm_mlp_alpha layernorm_mlp_beta postnorm sliding_window "
                 "shared_intermediate_size shared_moe_mode block_size full_attn_alpha_factor full_attn_beta_factor "
                 "linear_attn_alpha_factor linear_attn_beta_factor mlp_alpha_factor mlp_beta_factor",
      .own_layers = make_minimax_01_layers},
-    {.name = "minimax_m1", .like = "minimax_text_01"},
-    {.name = "minimax", .like = "minimax_text_01"},
+
+    // Every layer is one recurrence behind one norm.
+    {.name = "mamba", .also = "falcon_mamba", .gguf = "mamba", .spelt = "num_attention_heads= intermediate_size=",
+     .tied = true, .must_be_false = "use_bias",
+     .skipped = kMambaSkipped, .own_layers = make_mamba_layers},
 
     // ---- Older decoders
     {.name = "gpt2", .gguf = "gpt2", .spelt = kGptSpelt, .absent = "max_position_embeddings=1024", .norm = Norm::layer,
      .tied = true, .learned_positions = 0, .rotary = 0, .qkv_bias = {true}, .o_bias = {true}, .fused_qkv = true,
      .gated = false, .activation = Activation::gelu_tanh, .activation_key = "activation_function", .width_of_hidden = 4,
      .mlp_bias = {true}, .skipped = kGptSkipped},
+    {.name = "gpt_bigcode", .gguf = "starcoder", .spelt = kGptSpelt, .absent = "max_position_embeddings=1024",
+     .norm = Norm::layer, .tied = true, .learned_positions = 0, .rotary = 0, .qkv_bias = {true}, .o_bias = {true},
+     .fused_qkv = true, .gated = false, .activation = Activation::gelu_tanh, .activation_key = "activation_function",
+     .width_of_hidden = 4, .mlp_bias = {true},
+     .skipped = "scale_attn_weights attention_softmax_in_fp32 scale_attention_softmax_in_fp32 inference_runner "
+                "validate_runner_input pre_allocate_kv_cache max_sequence_length max_batch_size pad_key_length",
+     .own_keys = read_bigcode_keys},
     {.name = "gptj", .spelt = kGptSpelt, .norm = Norm::layer, .norms = 1, .parallel_blocks = true,
      .lm_head_bias = true, .rotary_dim_key = "rotary_dim", .gated = false, .activation = Activation::gelu_tanh,
      .activation_key = "activation_function", .width_of_hidden = 4, .mlp_bias = {true}, .must_be_true = "rotary",
@@ -492,6 +474,9 @@ constexpr Family kFamilies[] = {
      .skipped = "init_config init_device learned_pos_emb logit_scale embedding_fraction emb_pdrop resid_pdrop verbose "
                 "norm_type tokenizer_name",
      .own_keys = read_mpt_keys},
+    // Of 13B the positions are ALiBi's, which is not told apart from rotation.
+    {.name = "baichuan", .gguf = "baichuan", .fused_qkv = true,
+     .skipped = "z_loss_weight"},
     {.name = "starcoder2", .gguf = "starcoder2", .norm = Norm::layer, .tied = true, .kv_heads = 2,
      .qkv_bias = {true, "use_bias"}, .o_bias = {true, "use_bias"},
      .window = {.layers = W::all, .has_layer_types = false}, .gated = false, .activation = Activation::gelu_tanh,
@@ -500,12 +485,10 @@ constexpr Family kFamilies[] = {
                 "residual_dropout scale_attention_softmax_in_fp32 scale_attn_weights"},
 
     // ---- Encoders
-    {.name = "bert", .gguf = "bert", .norm = Norm::layer, .norms_after = true, .encoder = true, .embedding_norm = true,
+    {.name = "bert", .also = "xlm-roberta roberta camembert", .gguf = "bert",
+     .norm = Norm::layer, .norms_after = true, .encoder = true, .embedding_norm = true,
      .learned_positions = 0, .rotary = 0, .qkv_bias = {true}, .o_bias = {true}, .gated = false,
      .activation = Activation::gelu, .mlp_bias = {true}, .must_be_false = "is_causal", .skipped = kBertSkipped, .own_keys = read_bert_keys},
-    {.name = "xlm-roberta", .like = "bert"},
-    {.name = "roberta", .like = "bert"},
-    {.name = "camembert", .like = "bert"},
     {.name = "modernbert", .gguf = "modern-bert", .norm = Norm::layer_no_bias, .encoder = true,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .fused_qkv = true, .activation = Activation::gelu,
      .activation_key = "hidden_activation", .mlp_bias = {false, "mlp_bias"}, .fused_gate_up = true,
@@ -518,7 +501,6 @@ constexpr Family kFamilies[] = {
 
 // Read from GGUF files alone.
 constexpr Family kGgufFamilies[] = {
-    {.name = "mamba", .gguf = "mamba"},
     {.name = "mamba2", .gguf = "mamba2"},
     {.name = "nomic_bert", .gguf = "nomic-bert", .norm = Norm::layer, .encoder = true},
 };
@@ -545,15 +527,24 @@ constexpr std::string_view kNeutralKeys[] = {
     // numerics and positions
     "rms_norm_eps layer_norm_eps layer_norm_epsilon layernorm_epsilon norm_eps rope_theta rope_scaling rope_interleave "
     "rope_interleaved original_max_position_embeddings initial_context_length use_mrope",
-    // token ids
-    "bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id cls_token_id decoder_start_token_id "
-    "forced_bos_token_id forced_eos_token_id prefix",
     // text generation
-    "bad_words_ids begin_suppress_tokens diversity_penalty do_sample early_stopping encoder_no_repeat_ngram_size "
+    "prefix begin_suppress_tokens diversity_penalty do_sample early_stopping encoder_no_repeat_ngram_size "
     "exponential_decay_length_penalty length_penalty max_length max_new_tokens min_length no_repeat_ngram_size "
     "num_beam_groups num_beams num_return_sequences remove_invalid_values repetition_penalty suppress_tokens "
-    "temperature top_k top_p typical_p num_logits_to_keep logits_to_keep tie_encoder_decoder model_max_length",
+    "temperature top_k top_p typical_p num_logits_to_keep logits_to_keep tie_encoder_decoder",
 };
+
+// Architectures that people ask for and that have what no row can say.
+// clang-format off
+constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
+    {"t5 mt5 umt5 byt5 longt5 t5gemma bart mbart pegasus marian m2m_100 nllb-moe blenderbot switch_transformers whisper "
+     "speech_to_text moonshine florence2 encoder-decoder vision-encoder-decoder t5encoder",
+     "an encoder-decoder, whose decoder has cross-attention to what the encoder read"},
+    {"mllama mllama_text_model", "cross-attention layers, whose keys and values are those of images"},
+    {"deepseek4", "DeepSeek-V4's compressed keys and hyper-connections are read from its config.json alone"},
+    {"rwkv rwkv5 rwkv6 rwkv7 rwkv6qwen2 arwkv7", "a state space of RWKV's kind"},
+};
+// clang-format on
 
 struct ActivationName {
   std::string_view name;
@@ -593,18 +584,47 @@ std::optional<std::int64_t> Family::value_where_absent(Fact fact) const {
   return std::nullopt;
 }
 
+std::optional<Fact> fact_called(std::string_view key) {
+  for (const FactRow& row : kFacts) {
+    const std::string spelt = std::string(row.hf) + '=' + std::string(key);
+    const auto calls_it_so = [&](const Family& family) {
+      const bool counts = family.experts.count == key || family.experts.other_count == key;
+      return std::ranges::count(words(family.spelt), spelt) > 0 || (row.fact == Fact::experts && counts);
+    };
+    if (row.hf == key || std::ranges::any_of(kFamilies, calls_it_so)) return row.fact;
+  }
+  return std::nullopt;
+}
+
+std::string_view missing_ingredient(std::string_view architecture) {
+  for (const auto& [names, what] : kMissing) {
+    if (std::ranges::count(words(names), architecture) > 0) return what;
+  }
+  return {};
+}
+
 std::span<const Family> families() { return kFamilies; }
 
+namespace {
+
+// The row of that name, or of a model that is also called so; null when there is none.
+const Family* row_of(std::span<const Family> table, std::string_view name) {
+  for (const Family& row : table) {
+    if (row.name == name || std::ranges::count(words(row.also), name) > 0) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 const Family* find_family(std::string_view model_type) {
-  const auto* found = std::ranges::find(kFamilies, model_type, &Family::name);
-  if (found == std::end(kFamilies)) return nullptr;
-  return found->like.empty() ? found : find_family(found->like);
+  const Family* found = row_of(kFamilies, model_type);
+  return found == nullptr || found->like.empty() ? found : find_family(found->like);
 }
 
 std::string_view gguf_names(std::string_view model_type) {
   for (const std::span<const Family> table : kGgufTables) {
-    const auto row = std::ranges::find(table, model_type, &Family::name);
-    if (row != table.end()) return row->gguf.empty() && !row->like.empty() ? gguf_names(row->like) : row->gguf;
+    if (const Family* row = row_of(table, model_type)) return row->gguf;
   }
   return {};
 }
@@ -640,7 +660,10 @@ WindowRule gguf_window(const Family& family) {
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
   for (const Family& family : kFamilies) {
-    if (to_lower(family.name) == family.name) names.emplace_back(family.name);
+    names.emplace_back(family.name);
+    for (const std::string_view name : words(family.also)) {
+      if (to_lower(name) == name) names.emplace_back(name);
+    }
   }
   return names;
 }
@@ -666,8 +689,10 @@ bool is_neutral_key(std::string_view key) {
     std::ranges::sort(all);
     return all;
   }();
-  const bool id = key.ends_with("_token_id") || key.ends_with("_token_index") || key.ends_with("_token_ids");
-  return id || key.starts_with('_') || std::ranges::binary_search(sorted, key);
+  // Ids of tokens; the library's own bookkeeping, images, heads of classifiers in the first libraries.
+  const bool ends = std::ranges::any_of(words("_id _ids _token_index"), [&](auto end) { return key.ends_with(end); });
+  const bool begins = std::ranges::any_of(words("_ vit_ anyres_ summary_"), [&](auto b) { return key.starts_with(b); });
+  return ends || begins || std::ranges::binary_search(sorted, key);
 }
 
 std::optional<Activation> find_activation(std::string_view name) {

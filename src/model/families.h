@@ -85,14 +85,14 @@ class ConfigReader;  // hf_config.h
 // Absent keys take the defaults of the architecture's config class in transformers.
 struct Family {
   std::string_view name;       // model_type of config.json: "qwen2_moe"
-  std::string_view like = {};  // all that the row of that name says; nothing else is said here but `gguf`
+  std::string_view also = {};  // other names of it, the same in all that is said here
+  std::string_view like = {};  // all that the row of that name says; nothing else is said here but `gguf` and `also`
   // general.architecture of GGUF files; empty: none is known. Several rows may be the same to it, and
   // one of ours two of its (gguf_architecture_name), between a space.
   std::string_view gguf = {};
   std::string_view spelt =
       {};  // keys of facts that go by others, "head_dim=kv_channels", or are not there, "head_dim="
-  std::string_view absent = {};              // what facts are where their keys are absent: "vocab_size=262208"
-  std::string_view other_max_position = {};  // key that says it where the first does not
+  std::string_view absent = {};  // what facts are where their keys are absent: "vocab_size=262208"
 
   Norm norm = Norm::rms;
   int norms = 2;                 // of a layer
@@ -147,7 +147,7 @@ struct Family {
 std::span<const Family> families();
 // The row of a model_type, that of another where it is like it; null when there is none.
 const Family* find_family(std::string_view model_type);
-// `gguf` of the row of a model_type, or of the one that it is like; empty when there is none.
+// `gguf` of the row of a model_type; empty when there is none.
 std::string_view gguf_names(std::string_view model_type);
 // The row of a GGUF file's architecture, with that one name: of several the first one that does or does not have
 // experts and their score correction, as the file does, else the first.
@@ -156,6 +156,10 @@ std::optional<Family> find_gguf_family(std::string_view architecture, bool exper
 WindowRule gguf_window(const Family& family);
 // What is supported, for hints.
 std::vector<std::string> gguf_family_names();
+// The fact that some architecture calls so in config.json.
+std::optional<Fact> fact_called(std::string_view key);
+// What a model_type or a GGUF file's architecture that no row has is known to need beyond rows; else empty.
+std::string_view missing_ingredient(std::string_view architecture);
 
 // Keys that do not change the cost, of transformers' PretrainedConfig and of every architecture: ids, training,
 // numerics, defaults of text generation; and the library's own bookkeeping ("_name_or_path").
@@ -176,6 +180,7 @@ void read_mpt_keys(ConfigReader& config);
 void read_bert_keys(ConfigReader& config);
 void read_lfm2_keys(ConfigReader& config);
 void read_neox_keys(ConfigReader& config);
+void read_bigcode_keys(ConfigReader& config);
 // … whose layers differ in it (hf_layers.cpp).
 void make_indexed_layers(ConfigReader& config);  // DeepSeek-V3.2, GLM-5
 void make_deepseek_v4_layers(ConfigReader& config);
@@ -191,6 +196,7 @@ void make_nemotron_nas_layers(ConfigReader& config);
 void make_granite_hybrid_layers(ConfigReader& config);
 void make_falcon_h1_layers(ConfigReader& config);
 void make_jamba_layers(ConfigReader& config);
+void make_mamba_layers(ConfigReader& config);
 void make_lfm2_layers(ConfigReader& config);
 void make_llama4_layers(ConfigReader& config);
 void make_mimo_v2_layers(ConfigReader& config);

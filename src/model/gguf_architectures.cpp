@@ -72,6 +72,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "seed_oss", .renamed = kPostAttentionNorm},
     {.name = "smollm3", .unrotated_every = 4},
     {.name = "internlm2", .splits_qkv = true},
+    {.name = "baichuan", .splits_qkv = true},
     {.name = "bailingmoe", .splits_qkv = true, .leading_dense = false},
     {.name = "bailingmoe2", .keeps_next_token_layers = true},
     {.name = "ernie4_5-moe", .leading_dense = false},

@@ -260,7 +260,10 @@ class GgufReader {
 
     // The name Hugging Face has for it, so that a model is the same whichever file it was read from.
     decoder_.architecture = family_.name;
-    decoder_.encoder = family_.encoder;
+    // What llama.cpp makes a text's vector of: the mean, the first or the last token.
+    const double pooled = keys_.number("pooling_type").value_or(0);
+    decoder_.causal = !family_.encoder && pooled >= 1 && pooled <= 3;
+    decoder_.encoder = family_.encoder || decoder_.causal;
     decoder_.tied_embeddings = tensors_.find("output.weight") == nullptr && !decoder_.encoder;
     decoder_.lm_head_bias = family_.lm_head_bias || tensors_.find("output.bias") != nullptr;
     assemble_layers();
@@ -920,11 +923,11 @@ std::optional<Family> family_of_file(const GgufFile& file, GgufProblems& problem
   const std::string& name = std::get<std::string>(entry->value);
   std::optional<Family> family = find_gguf_family(name, any_layer(kRouter), any_layer(kScoreCorrection));
   if (family) return family;
-  const std::vector<std::string> known = gguf_family_names();
-  std::string hint;
-  if (!nearest_names(name, known).empty()) hint = name_hint(name, known) + " ";
-  problems.add(*entry, fmt::format("general.architecture {} is not supported", quote(name)),
-               hint + "supported: " + join(known, ", "));
+  const std::string_view missing = missing_ingredient(name);
+  problems.add(
+      *entry,
+      fmt::format("general.architecture {} is not supported{}{}", quote(name), missing.empty() ? "" : ": ", missing),
+      name_hint(name, gguf_family_names()));
   return std::nullopt;
 }
 

@@ -376,9 +376,15 @@ GgufEra parse_gguf_era(std::string_view text) {
 std::span<const GgufFileType> gguf_file_types() { return kFileTypes; }
 
 const GgufFileType* find_gguf_file_type(std::string_view name) {
-  const std::string lower = to_lower(name);
+  // "q4km" and "Q4-K-M" are q4_k_m.
+  const auto letters = [](std::string_view text) {
+    std::string key = to_lower(text);
+    std::erase_if(key, [](char c) { return c == '_' || c == '-'; });
+    return key;
+  };
+  const std::string wanted = letters(name);
   const auto* found = std::find_if(std::begin(kFileTypes), std::end(kFileTypes),
-                                   [&](const GgufFileType& type) { return type.name == lower; });
+                                   [&](const GgufFileType& type) { return letters(type.name) == wanted; });
   return found == std::end(kFileTypes) ? nullptr : found;
 }
 

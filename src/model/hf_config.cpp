@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "model/hf_quantization.h"
 #include "model/hf_vision.h"
@@ -21,9 +22,18 @@ namespace llmperf::model {
 using descriptor::Node;
 using descriptor::Reader;
 
+namespace {
+
+const Node* entry(const Node& mapping, std::string_view key) {
+  const auto found = std::ranges::find(mapping.entries, key, &Node::Entry::key);
+  return found == mapping.entries.end() ? nullptr : &found->value;
+}
+
+}  // namespace
+
 void ConfigReader::read() {
   read_dimensions();
-  family_.latent ? read_latent() : read_heads();
+  if (!family_.key(Fact::heads).empty()) family_.latent ? read_latent() : read_heads();
   read_window();
   read_feed_forward();
   check_keys();
@@ -64,13 +74,14 @@ std::int64_t ConfigReader::require(Fact fact) {
       return *absent;
     }
   }
-  return reader.require_int(name, fact_row(fact).range);
+  return facts_[fact] = reader.require_int(name, fact_row(fact).range);
 }
 
 std::optional<std::int64_t> ConfigReader::optional(Fact fact) {
   const std::string_view name = key(fact);
   if (name.empty()) return std::nullopt;
   const auto given = reader.optional_int(name, fact_row(fact).range);
+  if (given) facts_[fact] = *given;
   return given ? given : family_.value_where_absent(fact);
 }
 
@@ -127,10 +138,6 @@ void ConfigReader::read_dimensions() {
   decoder.vocab = require(Fact::vocab);
   decoder.max_position = optional(Fact::max_position);
   decoder.tied_embeddings = reader.bool_or("tie_word_embeddings", family_.tied);
-  if (!family_.other_max_position.empty()) {
-    const auto other = reader.optional_int(family_.other_max_position, fact_row(Fact::max_position).range);
-    if (!decoder.max_position) decoder.max_position = other;
-  }
   decoder.norm = family_.norm;
   decoder.lm_head_bias = family_.lm_head_bias;
   decoder.encoder = family_.encoder;
@@ -283,7 +290,8 @@ void ConfigReader::read_feed_forward() {
     return;
   }
   const std::int64_t parts = family_.halved_width ? 2 : 1;
-  const std::int64_t width = reader.require_int(name, {1, parts * kWidthRange.max});
+  const std::int64_t width =
+      parts == 1 ? require(Fact::intermediate) : reader.require_int(name, {1, parts * kWidthRange.max});
   if (width % parts != 0 && is_sound(reader, name, kWidthRange)) {
     reader.problem(name, fmt::format("{} ({}) is not even: in this architecture it is twice the width of one matrix",
                                      name, width));
@@ -312,14 +320,11 @@ void ConfigReader::read_experts() {
   Experts experts;
   const bool other = !reader.has(rule.count) && reader.has(rule.other_count);
   reader.ignore(rule.count);
-  experts.count = reader.require_int(other ? rule.other_count : rule.count, fact_row(Fact::experts).range);
+  facts_[Fact::experts] = experts.count =
+      reader.require_int(other ? rule.other_count : rule.count, fact_row(Fact::experts).range);
   if (const auto second = reader.optional_int(rule.other_count); second && *second != experts.count) {
-    for (const std::string_view key : {rule.count, rule.other_count}) {
-      reader.problem(key,
-                     fmt::format("{} is {} and {} is {}: both are the number of experts", rule.count, experts.count,
-                                 rule.other_count, *second),
-                     "keep the one that is true");
-    }
+    reader.problem(rule.other_count, fmt::format("{} is {} and {} is {}: both are the number of experts", rule.count,
+                                                 experts.count, rule.other_count, *second));
   }
   if (!key(Fact::experts_per_token).empty()) {
     experts.per_token = require(Fact::experts_per_token);
@@ -408,16 +413,67 @@ void ConfigReader::check_keys() {
 
 namespace {
 
+// Whether a text under a key that nobody knows cannot change the cost: it says in which type of 16 bits or more a part
+// is computed, or what function a gate or a score is; or it is free, a version, a sentence or a path. Any other word
+// may name a variant.
+bool is_harmless_text(const std::string& key, const std::string& text) {
+  const auto any_in = [](const std::string& where, std::string_view parts) {
+    return std::ranges::any_of(words(parts), [&](auto part) { return where.find(part) != std::string::npos; });
+  };
+  if (any_in(key, "version author license")) return true;
+  const std::string both = to_lower(key + '=' + text);
+  const auto known = words("float32 fp32 bfloat16 bf16 float16 fp16 sigmoid softmax silu swish");
+  if (any_in(both, "dtype gate router score") && std::ranges::count(known, to_lower(text)) > 0) return true;
+  const std::size_t dot = text.find('.');
+  const bool version =
+      dot > 0 && dot < text.size() && parse_int(text.substr(dot - 1, 1)) && parse_int(text.substr(dot + 1, 1));
+  const bool letters = std::ranges::any_of(to_lower(text), [](char c) { return c >= 'a' && c <= 'z'; });
+  return letters && (version || text.find_first_of(" /") != std::string::npos) &&
+         !any_in(both, "attention attn layer linear mamba expert moe quant conv pattern block");
+}
+
+}  // namespace
+
+std::vector<std::string> ConfigReader::pass_over_harmless() {
+  facts_.emplace(Fact::kv_heads, layer.attention.kv_heads);  // where they follow from others
+  facts_.emplace(Fact::head_dim, layer.attention.head_dim);
+  std::vector<std::string> texts;
+  for (const std::string& unknown : reader.unknown_keys()) {
+    const Node& node = *entry(reader.node(), unknown);
+    const bool scalar = node.kind == Node::Kind::scalar;
+    const auto number = scalar && !node.quoted ? parse_int(node.scalar) : std::nullopt;
+    const std::optional<Fact> fact = fact_called(unknown);
+    const auto own = fact ? facts_.find(*fact) : facts_.end();
+    // Of lengths files state several.
+    const bool length = number && *number > 0 && *number <= kPositionRange.max && fact == Fact::max_position;
+    const bool again = number && own != facts_.end();
+    if (length && !decoder.max_position) decoder.max_position = *number;
+    const bool text = scalar && node.quoted && is_harmless_text(unknown, node.scalar);
+    if (text) texts.push_back(unknown);
+    if (again || length || text || node.kind == Node::Kind::null ||
+        (node.kind == Node::Kind::sequence && node.items.empty())) {
+      reader.ignore(unknown);
+    }
+    if (!again || length || own->second == *number) continue;
+    const std::string other = key(own->first).empty() ? "what else the file says" : std::string(key(own->first));
+    reader.problem(unknown, fmt::format("{} is {}, and {} by {}", unknown, *number, own->second, other));
+  }
+  return texts;
+}
+
+namespace {
+
 // Of the families that can read the config the one that passes over the least of it; empty where none can.
 std::string nearest_family(const descriptor::Document& document) {
   std::string nearest;
   std::size_t least = std::string::npos;
   // How its weights are stored says nothing of the family, and takes longest to read.
   descriptor::Document plain = document;
-  const auto is_stored = [](const Node::Entry& e) { return e.key == "quantization_config"; };
+  const auto is_stored = [](const Node::Entry& e) { return e.key.starts_with("quantization"); };
   std::erase_if(plain.root.entries, is_stored);
   for (Node::Entry& part : plain.root.entries) std::erase_if(part.value.entries, is_stored);
-  for (const std::string& name : family_names()) {
+  for (const Family& family : families()) {
+    const std::string name(family.name);
     try {
       descriptor::Problems problems(document.file);
       const std::size_t passed_over = parse_hf_config(plain, problems, nullptr, name).assumed.size() - name.size();
@@ -430,52 +486,124 @@ std::string nearest_family(const descriptor::Document& document) {
   return nearest;
 }
 
+// Up to three families that an unknown one may be, the likeliest first: one whose name its own goes on from (a point
+// release, the part of a model that sees), what its keys say, and names like it.
+std::vector<std::string> likely_families(const descriptor::Document& document, const std::string& model_type) {
+  const std::vector<std::string> known = family_names();
+  std::vector<std::string> likely = nearest_names(model_type, known);
+  likely.insert(likely.begin(), nearest_family(document));
+  for (std::string start = model_type; start.find('_') != std::string::npos;) {
+    start.resize(start.rfind('_'));
+    if (std::ranges::count(known, start) == 0) continue;
+    likely.insert(likely.begin(), start);
+    break;
+  }
+  std::vector<std::string> found;
+  for (const std::string& name : likely) {
+    if (!name.empty() && found.size() < 3 && std::ranges::count(found, name) == 0) found.push_back(name);
+  }
+  return found;
+}
+
 // Null, and reported, where there is none.
 const Family* family_of(Reader& reader, const descriptor::Document& document, const std::string& model_type) {
   if (const Family* family = find_family(model_type)) return family;
-  const std::vector<std::string> known = family_names();
-  std::string hint;
-  if (!nearest_names(model_type, known).empty()) {
-    hint = name_hint(model_type, known) + " ";
-  } else if (const std::string nearest = nearest_family(document); !nearest.empty()) {
-    hint = fmt::format("by its keys it is nearest to {}. ", nearest);
+  if (const std::string_view missing = missing_ingredient(model_type); !missing.empty()) {
+    reader.problem("model_type", fmt::format("model_type {} is not supported: {}", quote(model_type), missing));
+    return nullptr;
   }
-  hint +=
-      "If its layers are those of a known family, --assume FAMILY reads it so; else start from a descriptor: llmperf "
-      "show model NEAREST --emit-model my.yaml. ";
+  const std::vector<std::string> likely = likely_families(document, model_type);
+  const std::string way_out = "llmperf show model NAME --emit-model my.yaml writes a descriptor to start from";
   reader.problem("model_type", fmt::format("model_type {} is not supported", quote(model_type)),
-                 hint + "supported: " + join(known, ", "));
+                 likely.empty() ? way_out
+                                : fmt::format("nearest by name and keys: {}. If its layers are the same, `assume` {} "
+                                              "reads it so; else {}",
+                                              join(likely, ", "), likely.front(), way_out));
   return nullptr;
 }
 
 const Family* assumed_family(const std::string& assume) {
   if (const Family* family = find_family(assume)) return family;
   const std::vector<std::string> known = family_names();
-  throw Error::bad_input(fmt::format("--assume: unknown family {}", quote(assume)), name_hint(assume, known));
+  throw Error::bad_input(fmt::format("`assume`: unknown family {}", quote(assume)), name_hint(assume, known));
 }
 
-// A head other than a language model's would change what the output costs. Encoders are counted without one.
-void check_architectures(Reader& reader, const Family& family) {
-  for (const std::string& name : reader.optional_strings("architectures")) {
-    const bool language_model = family.encoder || name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel") ||
-                                name.ends_with("ForConditionalGeneration") || name == "ChatGLMModel";
-    if (!language_model) {
-      reader.problem("architectures",
-                     fmt::format("architecture {} is not a decoder with a language model head", quote(name)),
-                     fmt::format("--assume {} counts it as one that has it", family.name));
-    }
+// Rows of a classifier's head; `config` is whole.
+std::int64_t labels_of(const Node& config) {
+  if (const Node* said = entry(config, "num_labels")) {
+    return std::clamp<std::int64_t>(parse_int(said->scalar).value_or(1), 1, kHiddenRange.max);
   }
+  const Node* names = entry(config, "id2label");
+  return names != nullptr && !names->entries.empty() ? std::ssize(names->entries) : 2;
+}
+
+// A head other than a language model's: a classifier's (rerankers and reward models) has a row per label, an embedding
+// model has none; neither generates. Qwen's reward models have a layer more. Encoders are counted without a head.
+void read_head(Reader& reader, const Family& family, const Node& whole, Decoder& decoder) {
+  for (const std::string& name : reader.optional_strings("architectures")) {
+    if (family.encoder || name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel") ||
+        name.ends_with("ForConditionalGeneration") || name == "ChatGLMModel") {
+      continue;
+    }
+    const bool reward = name.ends_with("RewardModel");
+    const bool classifies = name.ends_with("ForSequenceClassification") || name.ends_with("ForTokenClassification");
+    if (!reward && !classifies && !name.ends_with("Model")) {
+      reader.problem("architectures",
+                     fmt::format("architecture {} is not a decoder with a language model head, nor a classifier or an "
+                                 "embedding model",
+                                 quote(name)),
+                     fmt::format("`assume` {} counts it as one with a language model head", family.name));
+      continue;
+    }
+    decoder.encoder = decoder.causal = true;
+    decoder.tied_embeddings = false;
+    decoder.next_token_layers = 0;
+    decoder.pooler = reward && family.name.starts_with("qwen");
+    decoder.labels = classifies ? labels_of(whole) : !reward ? 0 : name.ends_with("ProcessRewardModel") ? 2 : 1;
+    decoder.lm_head_bias = decoder.pooler || name.ends_with("ForTokenClassification");
+  }
+}
+
+// The type that a checkpoint's unquantised parts are stored in, under its new or its old key.
+std::string read_dtype(const Node& whole, descriptor::Problems& problems) {
+  std::string type;
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    const Node* said = entry(whole, key);
+    if (said == nullptr || said->kind != Node::Kind::scalar) continue;
+    const std::string own = said->scalar.substr(said->scalar.starts_with("torch.") ? 6 : 0);
+    if (std::ranges::count(words("float32 float16 bfloat16 float64 float8_e4m3fn auto fp32 fp16 bf16"), own) == 0) {
+      problems.add(*said, fmt::format("{} {} is no type that weights are stored in", key, quote(own)));
+    }
+    if (type.empty()) type = own;
+  }
+  return type;
+}
+
+// A pipeline of diffusers (model_index.json) or one of its parts.
+void refuse_diffusers(const Node& whole, descriptor::Problems& problems) {
+  const Node* name = entry(whole, "_class_name");
+  if (name == nullptr || entry(whole, "model_type") != nullptr) return;
+  std::string parts;
+  for (const Node::Entry& part : whole.entries) {
+    if (part.value.items.size() == 2) parts += ", " + part.key + " " + part.value.items[1].scalar;
+  }
+  problems.add(*name,
+               fmt::format("diffusers' {}{} generates images or video, and is no language model", name->scalar, parts),
+               "video models are built in: llmperf list models; a text encoder has a config.json of its own");
+  problems.throw_if_any();
 }
 
 // Keys every config may have and that do not change the cost unless they are set to something unusual.
 void check_common_keys(Reader& reader) {
-  reader.ignore("rope_parameters");
+  reader.ignore("rope_parameters model_max_length");
   for (const std::string_view key : {"is_encoder_decoder", "add_cross_attention"}) {
     if (!reader.bool_or(key, false)) continue;
     reader.problem(key, fmt::format("{}: true is not supported for this architecture", key));
   }
-  if (reader.find("cross_attention_hidden_size") != nullptr) {
-    reader.problem("cross_attention_hidden_size", "cross attention is not supported");
+  for (const std::string_view key : {"cross_attention_hidden_size", "cross_attention_layers"}) {
+    if (reader.find(key) == nullptr) continue;
+    reader.problem(
+        key, fmt::format("{}: cross-attention, whose keys and values are not of the text, is not supported", key));
   }
   const Node* pruned = reader.find("pruned_heads");
   if (pruned != nullptr && (pruned->kind != Node::Kind::mapping || !pruned->entries.empty())) {
@@ -507,11 +635,6 @@ void add_stored_layers(const std::vector<Layer>& layers, const std::vector<int>&
   }
 }
 
-const Node* entry(const Node& mapping, std::string_view key) {
-  const auto found = std::ranges::find(mapping.entries, key, &Node::Entry::key);
-  return found == mapping.entries.end() ? nullptr : &found->value;
-}
-
 // A model that reads more than text has a config of its own for the language model. What may stand outside of it holds
 // for the language model too; everything else there is about the other parts. Null: the config is all of one model.
 std::optional<Node> language_config(const Node& root) {
@@ -519,7 +642,8 @@ std::optional<Node> language_config(const Node& root) {
     const Node* nested = entry(root, key);
     if (nested == nullptr || nested->kind != Node::Kind::mapping) continue;
     Node language = language_config(*nested).value_or(*nested);
-    for (const char* shared : {"model_type", "tie_word_embeddings", "quantization_config"}) {
+    for (const char* shared :
+         {"model_type", "tie_word_embeddings", "quantization_config", "quantization", "dtype", "torch_dtype"}) {
       const Node* outer = entry(root, shared);
       const bool has_own = entry(language, shared) != nullptr;
       if (outer != nullptr && !has_own) language.entries.push_back({shared, outer->line, outer->column, *outer});
@@ -549,7 +673,10 @@ void read_expert_type(Reader& reader, Quantization& quantization) {
 // What the config and the file beside it say, in that order. Problems of the latter are thrown at once.
 Quantization read_quantization(Reader& reader, const descriptor::Document* beside,
                                descriptor::Problems& beside_problems) {
+  // MLX writes it under both keys.
+  auto other_key = reader.optional_mapping("quantization");
   auto own = reader.optional_mapping("quantization_config");
+  if (!own) own = other_key;
   Quantization quantization = own ? read_quantization_config(*own) : Quantization();
   read_expert_type(reader, quantization);
   if (beside == nullptr) return quantization;
@@ -571,10 +698,13 @@ bool is_hf_config(const descriptor::Document& document) {
 Decoder parse_hf_config(const descriptor::Document& document, descriptor::Problems& problems,
                         const descriptor::Document* beside, const std::string& assume) {
   const std::optional<Node> language = language_config(document.root);
+  const Node& whole = language ? *language : document.root;
+  const std::string dtype = read_dtype(whole, problems);
   // Keys that do not change the cost are out of the way, so that neither readers nor hints need to know them.
-  Node root = language ? *language : document.root;
+  Node root = whole;
   std::erase_if(root.entries, [](const Node::Entry& e) { return is_neutral_key(e.key); });
   Reader reader(root, problems, "the config");
+  refuse_diffusers(whole, problems);
   const bool assumes = !assume.empty();
   const std::string model_type = assumes ? reader.string_or("model_type", "none") : reader.require_string("model_type");
   problems.throw_if_any();
@@ -586,12 +716,8 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   decoder.name = name_from_file(document.file);
   decoder.architecture = model_type;
   decoder.source = "Hugging Face config " + document.file;
-  if (assumes) {
-    reader.ignore("architectures");
-  } else {
-    check_architectures(reader, *family);
-  }
   config.read();
+  assumes ? reader.ignore("architectures") : read_head(reader, *family, whole, decoder);
   decoder.vision = read_hf_vision(document.root, decoder.hidden, problems);
   if (decoder.vision) {
     decoder.notes = "the language model, and beside it the tower that reads images; what reads sound is not counted";
@@ -600,24 +726,28 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   }
   descriptor::Problems beside_problems(beside ? beside->file : std::string());
   Quantization quantization = read_quantization(reader, beside, beside_problems);
+  const std::vector<std::string> texts = config.pass_over_harmless();
   check_common_keys(reader);
+  if (!texts.empty()) {
+    decoder.notes += fmt::format("{}passed over, being text: {}", decoder.notes.empty() ? "" : "; ", join(texts, ", "));
+  }
   if (assumes) {
     const std::vector<std::string> unknown = reader.unknown_keys();
     decoder.assumed = fmt::format("read as {}, its model_type is {}", assume, model_type);
     if (!unknown.empty()) decoder.assumed += "; keys passed over: " + join(unknown, ", ");
   } else {
-    for (const std::string& key : reader.unknown_keys()) {
-      if (reader.is_null(key)) reader.ignore(key);  // nothing is said of it
-    }
-    reader.finish(kEveryKeyCounts);
+    const std::string advice =
+        fmt::format("{} `assume` {} reads the file without it, and says so.", kEveryKeyCounts, family->name);
+    reader.finish(problems.empty() ? advice : kEveryKeyCounts);
   }
   problems.throw_if_any();
 
   const std::vector<Layer>& layers = config.layers;
-  const bool own = reader.has("quantization_config");
+  const bool own = reader.has("quantization_config") || reader.has("quantization");
   const std::vector<int> stored_as =
       apply_quantization(quantization, layers, decoder, own ? problems : beside_problems);
   beside_problems.throw_if_any();
+  if (dtype == "float32" && quantization.scheme.empty() && decoder.mixture.empty()) decoder.default_weights = "fp32";
   add_stored_layers(layers, stored_as, decoder, reader);
   problems.throw_if_any();  // before its tensors are counted
   check_size(decoder, reader);

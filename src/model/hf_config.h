@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ class ConfigReader {
   // The same of integers.
   std::optional<std::vector<std::int64_t>> numbers_of_layers(std::string_view key, descriptor::IntRange range,
                                                              bool may_be_longer = false);
+  // Passes over what nobody asked for and what says nothing that costs: nulls, empty parts, a fact of the model once
+  // more in other words, texts. Reports facts that are said twice and differ. Returns the keys of the texts.
+  std::vector<std::string> pass_over_harmless();
   // Makes the layers those of a list, whose length was not known before.
   void set_layers(std::vector<Layer> all);
 
@@ -65,6 +69,7 @@ class ConfigReader {
   void make_layers();
 
   const Family& family_;
+  std::map<Fact, std::int64_t> facts_;  // as the file says them
   std::int64_t num_layers_ = 1;
   std::optional<std::int64_t> window_;                    // of the layers with sliding_[i]
   std::vector<bool> sliding_;                             // empty: all layers

@@ -131,6 +131,10 @@ void read_lfm2_keys(ConfigReader& config) {
   config.layer.feed_forward.intermediate = width;
 }
 
+void read_bigcode_keys(ConfigReader& config) {
+  if (config.reader.bool_or("multi_query", true)) config.layer.attention.kv_heads = 1;
+}
+
 // Both blocks read the residual stream, each behind a norm of its own.
 void read_neox_keys(ConfigReader& config) {
   config.layer.parallel_blocks = config.reader.bool_or("use_parallel_residual", true);

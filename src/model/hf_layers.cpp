@@ -60,6 +60,24 @@ Recurrent read_mamba2(Reader& reader) {
   return r;
 }
 
+// The first Mamba, by the keys that say it.
+Recurrent read_mamba(ConfigReader& config, std::int64_t channels, std::string_view state, std::string_view conv,
+                     std::string_view conv_bias, std::string_view rank) {
+  Reader& reader = config.reader;
+  Recurrent r;
+  r.kind = RecurrentKind::mamba;
+  r.heads = channels;
+  r.key_heads = r.value_dim = 1;
+  r.key_dim = reader.int_or(state, 16, kHeadDimRange);
+  r.conv = reader.int_or(conv, 4, kConvRange);
+  r.conv_bias = reader.bool_or(conv_bias, true);
+  const std::int64_t usual_rank = (config.decoder.hidden + 15) / 16;
+  const descriptor::Node* said = reader.find(rank);
+  const bool automatic = said != nullptr && said->scalar == "auto";
+  r.gate_rank = automatic ? usual_rank : reader.int_or(rank, usual_rank, kWidthRange);
+  return r;
+}
+
 // A layer without attention, whose tokens a recurrence mixes.
 void recur(Layer& layer, const Recurrent& recurrent) {
   layer.attention = {};
@@ -382,18 +400,9 @@ void make_falcon_h1_layers(ConfigReader& config) {
 
 void make_jamba_layers(ConfigReader& config) {
   Reader& reader = config.reader;
-  Recurrent mamba;
-  mamba.kind = RecurrentKind::mamba;
-  mamba.heads = reader.int_or("mamba_expand", 2, {1, 64}) * config.decoder.hidden;
-  mamba.key_heads = 1;
-  mamba.key_dim = reader.int_or("mamba_d_state", 16, kHeadDimRange);
-  mamba.value_dim = 1;
-  mamba.conv = reader.int_or("mamba_d_conv", 4, kConvRange);
-  mamba.conv_bias = reader.bool_or("mamba_conv_bias", true);
-  const std::int64_t usual_rank = (config.decoder.hidden + 15) / 16;
-  const descriptor::Node* rank = reader.find("mamba_dt_rank");
-  const bool automatic = rank != nullptr && rank->scalar == "auto";
-  mamba.gate_rank = automatic ? usual_rank : reader.int_or("mamba_dt_rank", usual_rank, kWidthRange);
+  const std::int64_t channels = reader.int_or("mamba_expand", 2, {1, 64}) * config.decoder.hidden;
+  const Recurrent mamba =
+      read_mamba(config, channels, "mamba_d_state", "mamba_d_conv", "mamba_conv_bias", "mamba_dt_rank");
   Experts experts;
   experts.count = reader.int_or("num_experts", 16, kExpertRange);
   experts.per_token = reader.int_or("num_experts_per_tok", 2, kExpertRange);
@@ -411,6 +420,19 @@ void make_jamba_layers(ConfigReader& config) {
     if (!attends(static_cast<std::int64_t>(i))) recur(layer, mamba);
     if (experts.count > 1 && routes(static_cast<std::int64_t>(i)))
       layer.feed_forward = routed(layer.feed_forward, experts);
+  }
+}
+
+void make_mamba_layers(ConfigReader& config) {
+  Reader& reader = config.reader;
+  const std::int64_t usual = reader.int_or("expand", 2, {1, 64}) * config.decoder.hidden;
+  const std::int64_t channels = reader.int_or("intermediate_size", usual, kWidthRange);
+  Recurrent mamba = read_mamba(config, channels, "state_size", "conv_kernel", "use_conv_bias", "time_step_rank");
+  mamba.norms = false;
+  for (Layer& layer : config.layers) {
+    recur(layer, mamba);
+    layer.feed_forward = {};
+    layer.norms = 1;
   }
 }
 

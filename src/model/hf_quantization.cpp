@@ -308,8 +308,8 @@ std::string read_bitsandbytes(Reader& quantization) {
   return eight ? "int8" : twice ? "nf4-double" : "nf4";
 }
 
-// "FP8", or a mapping of compressed-tensors with the width.
-std::string read_kv(Reader& reader, std::string_view key) {
+// "FP8", or a mapping of compressed-tensors with the width. AutoFP8 says there how the scales of an fp8 cache are set.
+std::string read_kv(Reader& reader, std::string_view key, bool fp8_weights = false) {
   const Node* node = reader.find(key);
   if (node == nullptr) return {};
   std::string type = to_lower(node->scalar);
@@ -318,6 +318,7 @@ std::string read_kv(Reader& reader, std::string_view key) {
     const std::string kind = scheme.require_string("type");
     type = fmt::format("{}{}", kind == "float" ? "fp" : kind, scheme.require_int("num_bits", {1, 64}));
   }
+  if (fp8_weights && (type == "static" || type == "dynamic")) return "fp8";
   if (type == "fp8" || type == "int8") return type;
   reader.problem(key, fmt::format("a KV cache of {} is not supported, only fp8 and int8", quote(type)),
                  fmt::format("remove {} and choose with --kv", key));
@@ -333,6 +334,7 @@ std::string algorithm_scheme(Reader& reader, std::string_view key) {
   constexpr Algorithm kAlgorithms[] = {{"FP8", "fp8"},
                                        {"FP8_PER_CHANNEL_PER_TOKEN", "fp8-channel"},
                                        {"FP8_PB_WO", "fp8-block128"},
+                                       {"MXFP8", "mxfp8"},
                                        {"NVFP4", "nvfp4"},
                                        {"NVFP4_AWQ", "nvfp4"},
                                        {"W4A16_NVFP4", "nvfp4"},
@@ -351,7 +353,15 @@ std::string algorithm_scheme(Reader& reader, std::string_view key) {
     return "fp8";
   }
   if (found->scheme == "nvfp4" && group.value_or(16) != 16) refuse(reader, "group_size", "NVFP4 has groups of 16");
+  if (found->scheme == "mxfp8" && group.value_or(32) != 32) refuse(reader, "group_size", "MXFP8 has groups of 32");
   return std::string(found->scheme) + (found->scheme.ends_with("-g") ? std::to_string(group.value_or(128)) : "");
+}
+
+// The module that a key names is stored as `scheme`.
+void add_rule(Quantization& result, const std::string& scheme, const Node::Entry& key, descriptor::Problems& problems) {
+  auto rule = std::ranges::find(result.rules, scheme, &Quantization::Rule::scheme);
+  if (rule == result.rules.end()) rule = result.rules.insert(rule, Quantization::Rule{scheme, {}});
+  rule->modules.add(key.key, key.value, problems);
 }
 
 // A mapping from modules to their algorithms.
@@ -361,16 +371,13 @@ void read_quantized_layers(Reader& reader, Quantization& result) {
   for (const Node::Entry& entry : layers->node().entries) {
     Reader layer(entry.value, reader.problems(), quote(entry.key));
     const std::string scheme = algorithm_scheme(layer, "quant_algo");
-    auto rule = std::find_if(result.rules.begin(), result.rules.end(),
-                             [&](const Quantization::Rule& r) { return r.scheme == scheme; });
-    if (rule == result.rules.end()) rule = result.rules.insert(rule, Quantization::Rule{scheme, {}});
-    rule->modules.add(entry.key, entry.value, reader.problems());
+    add_rule(result, scheme, entry, reader.problems());
   }
 }
 
 // The keys of Model Optimizer, in either file; `ignored_key` lists what is not quantised.
 void read_modelopt(Reader& reader, std::string_view ignored_key, Quantization& result) {
-  reader.ignore("producer config_groups has_zero_point pre_quant_scale smoothquant_val");
+  reader.ignore("producer has_zero_point pre_quant_scale smoothquant_val");
   result.ignored.read(reader, ignored_key);
   result.with_head = reader.has(ignored_key);
   if (!reader.has("quant_algo")) {
@@ -380,6 +387,51 @@ void read_modelopt(Reader& reader, std::string_view ignored_key, Quantization& r
     read_quantized_layers(reader, result);
   } else {
     result.scheme = algorithm_scheme(reader, "quant_algo");
+  }
+  // The same once more, in the words of compressed-tensors.
+  const auto groups = reader.optional_mapping("config_groups");
+  if (!groups || result.scheme.empty()) return;
+  for (const Node::Entry& entry : groups->node().entries) {
+    Reader group(entry.value, reader.problems(), quote(entry.key));
+    auto weights = group.optional_mapping("weights");
+    const double said = parse_weight_scheme(result.scheme).expert.bits;
+    if (!weights || !weights->has("num_bits")) continue;
+    const std::int64_t bits = weights->require_int("num_bits", {1, 64});
+    if (is_sound(*weights, "num_bits", {1, 64}) && static_cast<double>(bits) != said) {
+      refuse(*weights, "num_bits",
+             fmt::format("num_bits is {}, and weights of quant_algo {} have {}", bits,
+                         reader.string_or("quant_algo", ""), said));
+    }
+  }
+}
+
+// MLX's: the bits of every matrix, embedding and lm_head included, and of modules by their names those that are
+// otherwise.
+std::string mlx_scheme(Reader& reader) {
+  constexpr std::array<std::string_view, 1> kModes = {"affine"};
+  reader.choice("mode", kModes, 0);
+  const std::int64_t bits = reader.require_int("bits", {2, 8});
+  const std::int64_t group = reader.int_or("group_size", 64, {32, 128});
+  if (bits == 7 || (group != 32 && group != 64 && group != 128)) {
+    refuse(reader, "bits", fmt::format("MLX has no {} bits in groups of {}", bits, group));
+    return {};
+  }
+  return fmt::format("mlx-q{}{}", bits, group == 64 ? "" : fmt::format("-g{}", group));
+}
+
+void read_mlx(Reader& reader, Quantization& result) {
+  result.scheme = mlx_scheme(reader);
+  for (const Node::Entry& entry : reader.node().entries) {
+    if (entry.value.kind != Node::Kind::mapping) {
+      if (entry.value.scalar == "true") reader.ignore(entry.key);
+      if (entry.value.scalar == "false") refuse(reader, entry.key, quote(entry.key) + " in 16 bits is not supported");
+      continue;
+    }
+    Reader module(*reader.find(entry.key), reader.problems(), quote(entry.key));
+    const std::string scheme = mlx_scheme(module);
+    module.finish(kEveryKeyCounts);
+    if (scheme == result.scheme || scheme.empty()) continue;
+    add_rule(result, scheme, entry, reader.problems());
   }
 }
 
@@ -401,6 +453,8 @@ std::string group_scheme(Reader& group) {
   std::string scheme;
   if (strategy == "block" && type == "float" && bits == 8) {
     scheme = block_fp8(*weights, "block_structure");
+  } else if (type == "float" && bits == 8 && size == 32) {
+    scheme = "mxfp8";
   } else if (type == "float" && bits == 8 && size < 1) {
     scheme = strategy == "channel" ? "fp8-channel" : "fp8";
   } else if (type == "float" && bits == 4 && (size == 16 || size == 32)) {
@@ -458,6 +512,7 @@ std::string method_of(Reader& quantization) {
   }
   if (quantization.has("quant_algo")) return "modelopt";
   if (quantization.has("config_groups")) return "compressed-tensors";
+  if (quantization.has("bits") && quantization.has("group_size")) return "mlx";
   return quantization.require_string("quant_method");
 }
 
@@ -486,7 +541,12 @@ Quantization read_quantization_config(Reader& quantization) {
     result.scheme = "mxfp4";
     result.experts_only = true;
   } else if (method == "modelopt" || method == "modelopt_fp4") {
-    read_modelopt(quantization, quantization.has("ignore") ? "ignore" : "exclude_modules", result);
+    auto inner = quantization.optional_mapping("quantization");  // some have hf_quant_config.json here
+    read_modelopt(inner ? *inner : quantization, quantization.has("ignore") ? "ignore" : "exclude_modules", result);
+    if (inner) result.kv = read_kv(*inner, "kv_cache_quant_algo");
+    if (inner) inner->finish(kEveryKeyCounts);
+  } else if (method == "mlx") {
+    read_mlx(quantization, result);
   } else if (method == "compressed-tensors") {
     read_compressed_tensors(quantization, result);
   } else {
@@ -500,7 +560,7 @@ Quantization read_quantization_config(Reader& quantization) {
   }
   result.ignored.read(quantization, "modules_to_not_convert");
   const std::string_view kv_key = quantization.has("kv_cache_quant_algo") ? "kv_cache_quant_algo" : "kv_cache_scheme";
-  result.kv = read_kv(quantization, kv_key);
+  if (result.kv.empty()) result.kv = read_kv(quantization, kv_key, method == "fp8");
   quantization.ignore("kv_cache_quant_algo kv_cache_scheme");
   quantization.finish(kEveryKeyCounts);
   return result;

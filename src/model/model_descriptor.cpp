@@ -285,7 +285,12 @@ void read_model(Reader& reader, Decoder& decoder) {
   decoder.final_norm = reader.bool_or("final_norm", true);
   decoder.encoder = reader.bool_or("encoder", false);
   decoder.pooler = reader.bool_or("pooler", false);
-  if (decoder.pooler && !decoder.encoder) reader.problem("pooler", "pooler needs encoder: true");
+  decoder.causal = reader.bool_or("causal", false);
+  decoder.labels = reader.int_or("labels", 0, {0, kVocabRange.max});
+  for (const auto& [key, given] :
+       {std::pair{"pooler", decoder.pooler}, {"causal", decoder.causal}, {"labels", decoder.labels > 0}}) {
+    if (given && !decoder.encoder) reader.problem(key, fmt::format("{} needs encoder: true", key));
+  }
   if (auto part = reader.optional_mapping("layer_embedding")) {
     decoder.layer_embedding_width = part->require_int("width", kWidthRange);
     decoder.layer_embedding_vocab = part->require_int("vocab", kVocabRange);
@@ -701,6 +706,8 @@ std::string to_descriptor(const Decoder& m) {
   w.unless(true, "final_norm", m.final_norm);
   w.unless(false, "encoder", m.encoder);
   w.unless(false, "pooler", m.pooler);
+  w.unless(false, "causal", m.causal);
+  w.unless(0, "labels", m.labels);
   w.unless(false, "dropout", m.dropout);
   if (m.layer_embedding_width > 0) {
     Writer of;

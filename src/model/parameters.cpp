@@ -460,11 +460,13 @@ std::vector<Tensor> outer_tensors(const Decoder& model) {
                model.hidden);
   }
   if (model.pooler) head.linear(Role::pooler, model.hidden, model.hidden, true);
-  if (model.encoder) return tensors;
-  if (!model.tied_embeddings) head.matrix(Role::lm_head, model.vocab, model.hidden);
-  if (model.lm_head_bias) head.bias(Role::lm_head, model.vocab);
+  const std::int64_t rows = head_rows(model);
+  if (rows > 0 && !model.tied_embeddings) head.matrix(Role::lm_head, rows, model.hidden);
+  if (model.lm_head_bias) head.bias(Role::lm_head, rows);
   return tensors;
 }
+
+std::int64_t head_rows(const Decoder& model) { return model.encoder ? model.labels : model.vocab; }
 
 ParameterCounts count_parameters(const Decoder& model) {
   ParameterCounts counts;
@@ -500,9 +502,9 @@ ParameterCounts count_parameters(const Decoder& model) {
     if (tensor.part == Part::norm) counts.final_norm += tensor.elements();
     if (tensor.role == Role::layer_embedding) idle += tensor.elements();
   }
-  const std::int64_t output_matrix = model.encoder ? 0 : model.vocab * model.hidden;
+  const std::int64_t output_matrix = head_rows(model) * model.hidden;
   const std::int64_t pooler = model.pooler ? model.hidden * (model.hidden + 1) : 0;
-  counts.lm_head = output_matrix + pooler + (model.lm_head_bias ? model.vocab : 0);
+  counts.lm_head = output_matrix + pooler + (model.lm_head_bias ? head_rows(model) : 0);
   counts.total = outer + counts.layers;
   counts.activated = counts.total - idle;
   if (model.vision) counts.vision = count_parameters(*model.vision).total();

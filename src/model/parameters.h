@@ -72,6 +72,9 @@ HyperConnection hyper_connection(const Decoder& model);
 // Whether an MLP and experts side by side have norms of their own (Gemma 4).
 bool has_norms_beside_experts(const Layer& layer);
 
+// Rows of lm_head: of the vocabulary, or the labels of an encoder.
+std::int64_t head_rows(const Decoder& model);
+
 // All tensors of one layer, as the unfused checkpoint would hold them.
 std::vector<Tensor> layer_tensors(const Decoder& model, const Layer& layer);
 // Tensors outside the layers: embedding, final norm, lm_head (absent when tied), positions.
@@ -79,7 +82,8 @@ std::vector<Tensor> outer_tensors(const Decoder& model);
 
 struct ParameterCounts {
   std::int64_t embedding = 0;  // token embedding [vocab, hidden], and learned positions
-  // The output matrix and its bias, also when it shares the embedding's storage; of an encoder its pooler.
+  // The output matrix and its bias, also when it shares the embedding's storage; of an encoder its pooler and
+  // classifier.
   std::int64_t lm_head = 0;
   std::int64_t layers = 0;        // all decoder layers, norms and biases included
   std::int64_t attention = 0;     // of `layers`: projections, their biases, q/k norms, sinks

@@ -48,6 +48,7 @@ constexpr NamedFormat kFormats[] = {
     {"fp8-channel", {.bits = 8, .bits_per_row = 32, .compute = Dtype::fp8, .kernel = K::fp8}},
     {"fp8-block128", {.bits = 8, .bits_per_block = 32, .block = 128, .compute = Dtype::fp8,
                       .kernel = K::fp8_block}},
+    {"mxfp8", {.bits = 8, .group = 32, .bits_per_group = 8, .compute = Dtype::fp8, .kernel = K::fp8_block}},
     {"int8", {.bits = 8, .bits_per_row = 16, .dequant_flops = 2, .kernel = K::int8}},
     {"w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8, .kernel = K::w8a8}},
     {"w4a8", {.bits = 4, .group = 256, .bits_per_group = 16, .bits_per_row = 16, .compute = Dtype::int8,
@@ -163,7 +164,9 @@ Bytes StoredFormat::bytes(std::int64_t n, std::int64_t k) const {
   return Bytes{stored_bytes(*this, static_cast<double>(n), static_cast<double>(k))};
 }
 
-WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
+WeightScheme parse_weight_scheme(std::string_view given, Dtype wide) {
+  const std::string lower = to_lower(given);
+  const std::string_view text = lower;
   if (const auto dtype = one_of(text, kActivationTypes)) return uniform(std::string(text), plain(*dtype), bits(*dtype));
   for (const NamedFormat& known : kFormats) {
     if (known.name == text) return layers_only(std::string(text), known.format, wide, known.experts_only);
@@ -193,15 +196,21 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
   for (const GgufFileType& type : gguf_file_types()) names.emplace_back(type.name);
   if (text == "all-gguf")
     throw Error::bad_input("all-gguf compares formats, it is none itself", "llmperf limits takes it");
-  throw_unknown("weight scheme", text, names, "A number of bits per weight works too.");
+  if (text == "int4" || text == "4bit" || text == "w4") {
+    throw Error::bad_input(
+        fmt::format("unknown weight scheme {}", quote(given)),
+        "of 4 bits are w4a16 (also gptq, awq), nf4 (bitsandbytes), mlx-q4 (MLX), q4_k_m (GGUF), w4a8, "
+        "nvfp4 and mxfp4");
+  }
+  throw_unknown("weight scheme", given, names, "A number of bits per weight works too.");
 }
 
 std::vector<std::string> weight_scheme_names() {
-  return {"fp32",        "fp16",        "bf16",        "fp8",        "fp8-channel", "fp8-block128", "int8",
-          "w8a8",        "w4a8",        "w4a16",       "w4a16-g32",  "w4a16-g64",   "w4a16-g128",   "gptq",
-          "awq",         "nvfp4",       "mxfp4",       "nf4",        "nf4-double",  "bfp8",         "bfp4",
-          "bfp4-mlp",    "mlx-q3",      "mlx-q4",      "mlx-q6",     "mlx-q8",      "exl2-2.4bpw",  "exl2-3.0bpw",
-          "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw"};
+  return {"fp32",        "fp16",        "bf16",        "fp8",         "fp8-channel", "fp8-block128", "mxfp8",
+          "int8",        "w8a8",        "w4a8",        "w4a16",       "w4a16-g32",   "w4a16-g64",    "w4a16-g128",
+          "gptq",        "awq",         "nvfp4",       "mxfp4",       "nf4",         "nf4-double",   "bfp8",
+          "bfp4",        "bfp4-mlp",    "mlx-q3",      "mlx-q4",      "mlx-q6",      "mlx-q8",       "exl2-2.4bpw",
+          "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw"};
 }
 
 ElementFormat element_format(Dtype dtype) { return {.name = name(dtype), .bits = bits(dtype)}; }

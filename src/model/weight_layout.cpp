@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/text.h"
 #include "model/exl2.h"
 
 namespace llmperf::model {
@@ -157,7 +158,9 @@ WeightLayout checkpoint_layout(const Decoder& model, Dtype wide) {
     return uniform_layout(
         model, parse_weight_scheme(model.default_weights.empty() ? name(wide) : model.default_weights, wide));
   }
-  WeightLayout layout = uniform_layout(model, parse_weight_scheme(name(wide), wide));
+  // What no role is named for is in 16 bits, but MLX's schemes are of all there is.
+  const bool mlx = model.default_weights.starts_with("mlx-");
+  WeightLayout layout = uniform_layout(model, parse_weight_scheme(mlx ? model.default_weights : name(wide), wide));
   layout.name = mixture_name(model, wide);
   for (LayerGroup& group : layout.groups) {
     for (const auto& [role, scheme] : model.mixture[static_cast<std::size_t>(model.kinds[group.kind].stored_as)]) {
@@ -211,7 +214,7 @@ WeightLayout gguf_layout(const Decoder& model, std::span<const GgufTensor> tenso
 
 const GgufFileType* gguf_weights(std::string_view weights) {
   const std::vector<std::string> schemes = weight_scheme_names();
-  const bool is_scheme = std::find(schemes.begin(), schemes.end(), weights) != schemes.end();
+  const bool is_scheme = std::find(schemes.begin(), schemes.end(), to_lower(weights)) != schemes.end();
   return is_scheme ? nullptr : find_gguf_file_type(weights);
 }
 

@@ -102,7 +102,7 @@ Type fields_of(Fields<model::ParameterCounts> f) {
   return f.of<&P::total>("total", "tied weights once")
       .of<&P::activated>("activated", "that one token uses")
       .of<&P::embedding>("embedding", "with learned positions")
-      .of<&P::lm_head>("lm_head", "also when it is tied; of an encoder the pooler")
+      .of<&P::lm_head>("lm_head", "also when it is tied; of an encoder the pooler and classifier")
       .of<&P::layers>("layers", "all of them")
       .of<&P::checkpoint>("checkpoint", "as the published files hold them, a vision tower among them")
       .of<&P::vision>("vision", "of the vision tower, which `total` leaves out; only where there is one")

@@ -115,6 +115,20 @@ TEST_CASE("an encoder is one pass: no cache, no decode, sequences per second", "
   CHECK(pass.work.kv_written.value == 0);
 }
 
+TEST_CASE("a reranker is its decoder's prefill without the language model's head", "[encoder]") {
+  Estimator reranker = estimator("qwen3-reranker-0.6b");
+  Estimator decoder = estimator("qwen3-0.6b");
+  const Scenario texts{.batch = 8, .prompt = 512};
+  const Estimate result = reranker.run(texts);
+  REQUIRE(result.phases.size() == 1);
+  CHECK(result.memory.kv_cache.value == 0);
+  CHECK(result.sequences_per_second == 8 / result.ttft->value);
+  // Attention is causal as there; the head is one row in place of 151,936, for the last token of 8 texts.
+  const double head = 2.0 * 8 * 1024;
+  CHECK(result.phases[0].work.matrix.value - head ==
+        Approx(decoder.run(texts).phase("prefill")->work.matrix.value - head * 151936).epsilon(1e-12));
+}
+
 TEST_CASE("an encoder's time grows with what it reads, and its batch is bounded by its activations", "[encoder]") {
   Estimator e = estimator("bge-m3");
   const Estimate small = e.run({.batch = 8, .prompt = 512});

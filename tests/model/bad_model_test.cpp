@@ -67,13 +67,14 @@ TEST_CASE("the small models of these tests are sound") {
   CHECK(yaml_problems(kModel + kAttention + kFeedForward).empty());
 }
 
-TEST_CASE("an unknown architecture is named with those that are supported, and nothing else is said") {
+TEST_CASE("an unknown architecture is named with three that are supported, and nothing else is said") {
   const auto problems = json_problems(R"({"model_type": "lama", "hidden_size": -1})");
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].where.line == 1);
   CHECK(problems[0].message == "model_type 'lama' is not supported");
-  CHECK(problems[0].hint.find("did you mean 'llama'") != std::string::npos);
-  CHECK(problems[0].hint.find("deepseek_v3") != std::string::npos);
+  CHECK(problems[0].hint.find("nearest by name and keys: llama, ") == 0);
+  const std::string names = problems[0].hint.substr(0, problems[0].hint.find('.'));
+  CHECK(std::count(names.begin(), names.end(), ',') == 2);
   CHECK(mentions(json_problems(R"({"model_type": "gemma9"})"), "'gemma9' is not supported"));
   CHECK(mentions(json_problems(R"({"hidden_size": 64})"), "missing key 'model_type'"));
 }
@@ -87,16 +88,72 @@ TEST_CASE("a model of an unknown type is read as the family it is assumed to be,
     return parse_decoder(descriptor::parse_json(config, "config.json"), nullptr, family);
   };
   // Of the families that can read it llama passes over nothing, and is the first.
-  CHECK(mentions(json_problems(text("quantum")), "by its keys it is nearest to llama. "));
+  CHECK(mentions(json_problems(text("quantum")), "keys: llama. If its layers are the same, `assume` llama reads it"));
+  // A type that goes on from a family's name is that family's first.
+  CHECK(mentions(json_problems(text("exaone4_6_text")), "keys: exaone4, "));
   const std::string experts = ",\n\"num_local_experts\": 4,\n\"num_experts_per_tok\": 2";
-  CHECK(mentions(json_problems(text("quantum", experts)), "by its keys it is nearest to mixtral. "));
+  CHECK(mentions(json_problems(text("quantum", experts)), "keys: mixtral. "));
   const Decoder assumed = read(text("quantum", ",\n\"flux\": 3"), "llama");
   const Decoder llama = read(text("llama"), "");
   CHECK(assumed.kinds == llama.kinds);
   CHECK(count_parameters(assumed).total == count_parameters(llama).total);
   CHECK(assumed.assumed == "read as llama, its model_type is quantum; keys passed over: flux");
   CHECK(llama.assumed.empty());
-  CHECK(mentions(problems_of([&] { read(text("quantum"), "lama"); }), "--assume: unknown family 'lama'"));
+  CHECK(mentions(problems_of([&] { read(text("quantum"), "lama"); }), "`assume`: unknown family 'lama'"));
+}
+
+TEST_CASE("an architecture with what no family has is refused by what that is") {
+  const auto refused = [](const std::string& type) { return json_problems("{\"model_type\": \"" + type + "\"}"); };
+  for (const char* type : {"whisper", "t5", "mbart"}) {
+    CHECK(mentions(refused(type), "an encoder-decoder, whose decoder has cross-attention"));
+  }
+  CHECK(mentions(refused("mllama_text_model"), "cross-attention layers, whose keys and values are those of images"));
+  CHECK(mentions(json_problems(R"({"_class_name": "FluxPipeline", "vae": ["diffusers", "AutoencoderKL"]})"),
+                 "diffusers' FluxPipeline, vae AutoencoderKL generates images or video"));
+  // Not even as another family: those layers cost what it does not.
+  const std::string mllama = llama("", "", ", \"cross_attention_layers\": [1]");
+  CHECK(mentions(problems_of([&] { parse_decoder(descriptor::parse_json(mllama, "config.json"), nullptr, "llama"); }),
+                 "cross_attention_layers: cross-attention"));
+}
+
+TEST_CASE("what a file says twice must agree, whatever words it takes") {
+  const auto with = [](const std::string& more) { return json_problems(llama("", "", ", " + more)); };
+  CHECK(with(R"("n_layer": 4, "d_model": 64, "n_head": 8, "ffn_hidden_size": 160, "seq_length": 99)").empty());
+  // Of one head for all and of as many as there are: "multi_query" says which.
+  const auto starcoder = [](const std::string& more) {
+    return json_problems(R"({"model_type": "gpt_bigcode", "n_embd": 64, "n_layer": 1, "n_head": 4, "vocab_size": 10)" +
+                         more + "}");
+  };
+  CHECK(starcoder(R"(, "num_key_value_heads": 1, "hidden_size": 64, "head_dim": 16)").empty());
+  CHECK(starcoder(R"(, "multi_query": false, "num_key_value_heads": 4)").empty());
+  CHECK(mentions(starcoder(R"(, "num_key_value_heads": 4)"),
+                 "num_key_value_heads is 4, and 1 by what else the file says"));
+  CHECK(mentions(with("\"n_layer\": 3"), "n_layer is 3, and 4 by num_hidden_layers"));
+  CHECK(mentions(with("\"torch_dtype\": \"int3\""), "torch_dtype 'int3' is no type that weights are stored in"));
+  CHECK(mentions(with("\"dtype\": \"int3\""), "dtype 'int3' is no type"));
+  CHECK(mentions(json_problems(R"({"model_type": "chatglm", "num_layers": 40, "num_hidden_layers": 20,
+      "hidden_size": 64, "num_attention_heads": 4, "kv_channels": 16, "padded_vocab_size": 10, "ffn_hidden_size": 8})"),
+                 "num_hidden_layers is 20, and 40 by num_layers"));
+}
+
+TEST_CASE("text that cannot change the cost is passed over, and named") {
+  const auto read = [](const std::string& more) {
+    return parse_decoder(descriptor::parse_json(llama("", "", ", " + more), "config.json"));
+  };
+  for (const char* harmless :
+       {R"("internal_version": "7b-alpha-v2.33.0.30")", R"("schema_version": "1")", R"("router_dtype": "float32")",
+        R"("gate_type": "sigmoid")", R"("license": "apache-2.0")", R"("made_of": "two older models, merged")",
+        R"("source": "s3://bucket/model")"}) {
+    INFO(harmless);
+    CHECK(read(harmless).notes.starts_with("passed over, being text: "));
+    CHECK(count_parameters(read(harmless)).total == count_parameters(read("\"use_cache\": true")).total);
+  }
+  for (const char* costly :
+       {R"("mixer": "mamba")", R"("hybrid_pattern": "M M A every 2.5")", R"("weights_dtype": "int4")",
+        R"("moe_layers": "3,4,5")", R"("attention_kind": "sliding 4096/linear")", R"("gate": "none")"}) {
+    INFO(costly);
+    CHECK(json_problems(llama("", "", std::string(", ") + costly)).size() == 1);
+  }
 }
 
 TEST_CASE("a key that is not understood is an error with the nearest known ones") {
@@ -107,6 +164,7 @@ TEST_CASE("a key that is not understood is an error with the nearest known ones"
   CHECK(problems[0].message.find("num_key_value_head") != std::string::npos);
   CHECK(problems[0].hint.find("'num_key_value_heads'") != std::string::npos);
   CHECK(problems[0].hint.find("may change the cost") != std::string::npos);
+  CHECK(problems[0].hint.find("`assume` llama reads the file without it") != std::string::npos);
   CHECK(mentions(json_problems(llama("", "", ", \"vision_config\": {}")), "vision_config"));
 }
 
@@ -171,9 +229,9 @@ TEST_CASE("variants of an architecture that are not supported say so") {
     CHECK(mentions(problems, words));
   };
   refused("\"is_encoder_decoder\": true", "is_encoder_decoder");
-  refused("\"cross_attention_hidden_size\": 64", "cross attention");
+  refused("\"cross_attention_hidden_size\": 64", "cross-attention");
   refused("\"pruned_heads\": {\"0\": [1]}", "pruned heads");
-  refused("\"architectures\": [\"LlamaForSequenceClassification\"]", "language model head");
+  refused("\"architectures\": [\"LlamaForQuestionAnswering\"]", "language model head");
   refused("\"quantization_config\": {\"quant_method\": \"hqq\"}", "'hqq' is not supported");
   refused("\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 3, \"group_size\": 128}", "3 bits");
   refused("\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": -1}", "without groups");

@@ -119,6 +119,12 @@ TEST_CASE("names of families are unique, and those a row is like exist") {
     CAPTURE(family.name);
     CHECK(names.insert(family.name).second);
     CHECK(find_family(family.name) != nullptr);
+    for (const std::string_view other : words(family.also)) {
+      CAPTURE(other);
+      CHECK(names.insert(other).second);
+      CHECK(find_family(other) == find_family(family.name));
+      CHECK(gguf_names(other) == family.gguf);
+    }
     for (const std::string_view gguf : words(family.gguf)) CHECK(find_gguf_family(gguf, false, false).has_value());
   }
   for (const std::string& gguf : gguf_family_names()) {

@@ -141,7 +141,8 @@ class ConvertedGguf {
       set_arch("embedding_length_per_layer_input", model_.layer_embedding_width);
     }
     if (model_.streams.count > 1) set_arch("altup.num_inputs", model_.streams.count);
-    if (model_.encoder) set_arch("attention.causal", false);
+    if (model_.encoder && !model_.causal) set_arch("attention.causal", false);
+    if (model_.causal) set_arch("pooling_type", std::int64_t{3});
     if (arch_ == "gptneox") set_arch("use_parallel_residual", true);
   }
 

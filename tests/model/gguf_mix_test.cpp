@@ -288,6 +288,7 @@ TEST_CASE("every file type has its place in the enumeration, is found in either 
   }
   CHECK(gguf_file_types().size() == 33);
   CHECK(find_gguf_file_type("Q4_K_M") == find_gguf_file_type("q4_k_m"));
+  for (const char* typed : {"q4km", "Q4-K-M", "q4_KM"}) CHECK(find_gguf_file_type(typed)->name == "q4_k_m");
   CHECK(find_gguf_file_type("q4_k_x") == nullptr);
 }
 

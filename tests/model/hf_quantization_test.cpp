@@ -114,6 +114,55 @@ TEST_CASE("mixed precision is what quantized_layers says of each module") {
   CHECK(checkpoint_layout(model, Dtype::bf16).name == "nvfp4+fp8+bf16");
 }
 
+TEST_CASE("MXFP8 is a byte per weight and a byte of scale per 32, alone or among others") {
+  const Decoder mixed = beside(R"("quant_algo": "MIXED_PRECISION", "quantized_layers": {
+      "model.layers.0.self_attn": {"quant_algo": "MXFP8", "group_size": 32},
+      "model.layers.1.self_attn": {"quant_algo": "MXFP8"}})");
+  CHECK(bytes(mixed) == 2 * (kAttention * 8.25 / 8 + 2 * kMlp) + 2 * kOuter + kVectors);
+  const Decoder all = quantised(R"("quant_method": "modelopt", "quantization": {"quant_algo": "MXFP8",
+      "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]})");
+  CHECK(all.default_weights == "mxfp8");
+  CHECK(all.default_kv == "fp8");
+}
+
+TEST_CASE("an fp8 checkpoint says how its cache is scaled, which is of fp8 then") {
+  const Decoder model =
+      quantised(R"("quant_method": "fp8", "activation_scheme": "static", "ignored_layers": ["lm_head"],
+      "kv_cache_scheme": "static")");
+  CHECK(model.default_weights == "fp8");
+  CHECK(model.default_kv == "fp8");
+  CHECK(problems(R"("quant_method": "gptq", "bits": 4, "group_size": 128, "kv_cache_scheme": "static")").size() == 1);
+}
+
+TEST_CASE("groups that contradict their algorithm are refused") {
+  const auto groups = [](const char* bits) {
+    return problems(R"("quant_method": "modelopt", "quant_algo": "FP8", "config_groups": {"group_0": {"weights":
+        {"num_bits": )" +
+                    std::string(bits) + R"(, "type": "float"}, "targets": ["Linear"]}})");
+  };
+  CHECK(groups("8").empty());
+  for (const char* bits : {"3", "4", "16", "0"}) CHECK(groups(bits).size() == 1);
+  CHECK_THAT(groups("3").at(0).message,
+             Catch::Matchers::Contains("num_bits is 3, and weights of quant_algo FP8 have 8"));
+}
+
+TEST_CASE("MLX says bits and groups, under one key or two, and of some modules others") {
+  const std::string four = R"("group_size": 64, "bits": 4)";
+  const auto read = [](const std::string& more) { return parse_decoder(document(small_model(more))); };
+  const Decoder once = read(R"(, "quantization": {)" + four + "}");
+  CHECK(once.default_weights == "mlx-q4");
+  CHECK(read(R"(, "quantization": {)" + four + R"(}, "quantization_config": {)" + four + "}").default_weights ==
+        "mlx-q4");
+  // 4 bits and 32 per group of 64, embedding and lm_head too.
+  CHECK(bytes(once) == (2 * (kAttention + kMlp) + kOuter) * 4.5 / 8 + kVectors);
+  const Decoder mixed = read(R"(, "quantization": {)" + four + R"(, "mode": "affine", "model.layers.0.mlp.down_proj":
+      {"group_size": 32, "bits": 8}, "lm_head": {"bits": 8, "group_size": 64}})");
+  CHECK(bytes(mixed) ==
+        (2 * (kAttention + kMlp) - 64 * 128 + 100 * 64) * 4.5 / 8 + 64 * 128 * 9.0 / 8 + 100 * 64 * 8.5 / 8 + kVectors);
+  CHECK_THROWS_AS(read(R"(, "quantization": {"group_size": 64, "bits": 7})"), Error);
+  CHECK_THROWS_AS(read(R"(, "quantization": {"group_size": 64, "bits": 4, "mode": "mxfp4"})"), Error);
+}
+
 TEST_CASE("compressed-tensors says width, type and groups") {
   const auto group = [](const std::string& weights, const std::string& more = "") {
     return R"("quant_method": "compressed-tensors", "format": "x", "ignore": ["lm_head"], "config_groups": {"group_0":

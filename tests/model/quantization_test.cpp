@@ -132,6 +132,28 @@ TEST_CASE("the wide type is what unquantised parts use") {
   CHECK(scheme.linear.compute == Dtype::fp16);
 }
 
+TEST_CASE("mxfp8 stores a byte per element and a byte of scale per 32") {
+  const WeightScheme scheme = parse_weight_scheme("mxfp8");
+  CHECK(scheme.linear.bytes(2, 64) == Bytes{2 * 64 + 2 * 2});
+  CHECK(scheme.linear.compute == Dtype::fp8);
+  CHECK(scheme.embedding.bits == 16);
+}
+
+TEST_CASE("schemes are known in any case, and four bits of any kind are asked for by kind") {
+  CHECK(parse_weight_scheme("AWQ").name == "w4a16-g128");
+  CHECK(parse_weight_scheme("FP8").name == "fp8");
+  for (const char* four : {"int4", "INT4", "4bit"}) {
+    try {
+      parse_weight_scheme(four);
+      FAIL("no error");
+    } catch (const Error& error) {
+      for (const char* kind : {"w4a16", "nf4", "mlx-q4", "q4_k_m"}) {
+        CHECK(error.diagnostics().at(0).hint.find(kind) != std::string::npos);
+      }
+    }
+  }
+}
+
 TEST_CASE("every scheme that is listed can be parsed") {
   for (const std::string& name : weight_scheme_names()) CHECK_NOTHROW(parse_weight_scheme(name));
   for (const std::string& name : kv_scheme_names()) CHECK_NOTHROW(parse_kv_scheme(name));

@@ -115,7 +115,7 @@ TEST_CASE("a tied lm_head that the checkpoint repeats is stored twice") {
 TEST_CASE("a weight that is no scheme and no GGUF type is refused with the nearest of both") {
   const Decoder qwen = load_decoder("qwen1.5-0.5b");
   try {
-    layout_of(qwen, "q4_km");
+    layout_of(qwen, "q4_k_x");
     FAIL("accepted");
   } catch (const Error& error) {
     CHECK(std::string(error.what()).find("q4_k_m") != std::string::npos);

@@ -152,7 +152,7 @@ class BadFiles(ProgramTest):
             ('"num_attention_heads": 32', '"num_attention_heads": 32, "num_attention_heads": 32', '"num_attention_heads": 32,\n',
              "duplicate key 'num_attention_heads'"),
             ('"num_attention_heads": 32', '"num_attention_heads": 33', "", "divisible"),
-            ('"model_type": "llama"', '"model_type": "lama"', '"lama"', "did you mean 'llama'"),
+            ('"model_type": "llama"', '"model_type": "lama"', '"lama"', "nearest by name and keys: llama"),
             ('"model_type": "llama"', '"model_type": "llama", "num_atention_heads": 3', '"num_atention', "num_atention_heads"),
         ]
         for old, new, at, fragment in cases:

@@ -138,7 +138,7 @@ class OwnFiles(ProgramTest):
     def test_an_architecture_it_does_not_know_is_an_error(self):
         file = self.write("config.json", '{"model_type": "t5", "hidden_size": 768}')
         done = self.run_program("show", "model", file)
-        self.assert_error(done, USAGE, f"{file}:1:16: ", "'t5'", "hint: ")
+        self.assert_error(done, USAGE, f"{file}:1:16: ", "'t5'", "cross-attention")
 
 
 if __name__ == "__main__":

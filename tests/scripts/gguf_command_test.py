@@ -236,7 +236,7 @@ class Types(Gguf):
         self.assertGreater(abs(old - new), 0.05)
         self.assertEqual(round(old, 2), 3.43)  # as llama.cpp printed for the file of February 2024
         self.assert_bad_input([*words, "--gguf-era", "2023"], "2024-02")
-        self.assert_bad_input(["show", "model", "qwen1.5-14b", "--weights", "q4_km"], "q4_k_m")
+        self.assert_bad_input(["show", "model", "qwen1.5-14b", "--weights", "q4_k_x"], "q4_k_m")
 
 
 class Offload(Gguf):

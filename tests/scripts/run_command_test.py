@@ -305,7 +305,7 @@ class WrongFiles(RunTest):
                           "study.yaml:15:13: section 'Rows': unknown flag '--promt'")
 
     def test_a_wrong_value_is_told_at_its_flag(self):
-        self.told(STUDY.replace("qwen-14b", "qwen14b"), "study.yaml:18:10: section 'Rows': unknown model 'qwen14b'", "'qwen-14b'")
+        self.told(STUDY.replace("qwen-14b", "qwen-14c"), "study.yaml:18:10: section 'Rows': unknown model 'qwen-14c'", "'qwen-14b'")
         self.told(STUDY.replace("batch: 2", "batch: two"), "study.yaml:12:29: section 'One estimate': --batch")
         self.refused(section(flags={"hw": "rtx4090"}), "study.yaml:3:31: section 'S': --model is required")
 

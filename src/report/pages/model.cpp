@@ -129,7 +129,9 @@ std::string tower_text(const model::VisionTower& t) {
 Fields shape_of_model(const model::Decoder& m) {
   Fields f;
   if (!m.hf_id.empty()) f.add("published as", m.hf_id);
-  f.add("architecture", m.architecture + (m.encoder ? ", an encoder: reads a text once, in both directions" : ""));
+  f.add("architecture", m.architecture + (!m.encoder ? ""
+                                          : m.causal ? ", reads a text once and generates nothing"
+                                                     : ", an encoder: reads a text once, in both directions"));
   f.add("hidden size", std::to_string(m.hidden) +
                            (m.streams.count > 1 ? fmt::format(" in {} residual streams", m.streams.count) : ""));
   f.add("vocabulary", count_text(m.vocab) + (m.tied_embeddings && !m.encoder ? ", lm_head tied to the embedding" : ""));
@@ -166,7 +168,10 @@ Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
   row("  norms", p.norms);
   row(m.is_plain_transformer() ? "final norm" : "norms outside the layers", p.final_norm);
   if (p.lm_head > 0) {
-    row(m.encoder ? "pooler" : m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
+    row(m.encoder           ? (m.labels > 0 ? "classifier" : "pooler")
+        : m.tied_embeddings ? "lm_head (shares the embedding)"
+                            : "lm_head",
+        p.lm_head);
   }
   row(p.vision > 0 ? "language model" : "total", p.total);
   if (p.vision > 0) row("vision tower", p.vision);
