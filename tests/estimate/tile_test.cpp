@@ -3,6 +3,7 @@
 #include "estimate/builtin.h"
 #include "estimate/estimate.h"
 #include "estimate/video.h"
+#include "hardware/runtime_execution.h"
 #include "model/video_dit.h"
 
 namespace llmperf::estimate::tile_test {
@@ -100,6 +101,38 @@ TEST_CASE("a video step on tiles: classes add up, joining saves") {
   Seconds sum;
   for (const OpGroup& c : joined.classes) sum += c.time;
   CHECK(sum.value == Approx(joined.phases[1].ops_time.value));
+}
+
+TEST_CASE("the best mappings on a tile array bound what any software makes of it, whatever a model is made of") {
+  for (const char* hw : {"tx8", "tx81", "wormhole-n150", "wormhole-n300", "blackhole-p150"}) {
+    const hardware::Device& device = test::device(hw);
+    // Attention alone, experts, latents, states of Mamba, Mamba 2, gated delta nets, windows.
+    for (const char* model : {"llama-3.2-1b", "granite-4.0-h-tiny", "deepseek-v2-lite", "falcon-h1-7b", "qwen3.5-27b",
+                              "nemotron-3-nano-30b-a3b", "gemma-3-1b", "jamba-v0.1"}) {
+      Choices none;
+      none.runtime = hardware::parse_runtime_options("all,joined_vectors,prefetch_weights");
+      const auto times = [&](const Choices& choices) {
+        Estimator estimator(make_setup(test::decoder(model), device, choices));
+        const Scenario scenario{8, 512, 2};
+        Phase prefill, decode;
+        estimator.prefill(scenario, prefill);
+        estimator.decode_step(scenario, 512, decode);
+        return std::pair(prefill.time.value, decode.time.value);
+      };
+      const auto bound = times(none);
+      for (const char* runtime : {"vllm", "transformers", "tiles", ""}) {
+        const hardware::RuntimeProfile profile =
+            hardware::load_runtime_profile(device, runtime, hardware::UnknownRuntime::use_default);
+        Choices choices;
+        choices.profile = &profile;
+        choices.run_as(hardware::resolve_execution(profile, "all", ""));
+        const auto predicted = times(choices);
+        CAPTURE(hw, model, runtime);
+        CHECK(bound.first <= predicted.first);
+        CHECK(bound.second <= predicted.second);
+      }
+    }
+  }
 }
 
 }  // namespace llmperf::estimate::tile_test
