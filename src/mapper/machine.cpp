@@ -32,8 +32,11 @@ Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, c
     throw Error::bad_input("`runtime`: " + profile->name + " maps ops to tiles, and " + device.name + " has none");
   }
   if (profile) efficiency_.emplace(device, *profile, device_);
-  if (device.tile_array && (profile ? profile->choices.tile_mappings : tiles != TileModel::roofline)) {
-    tiles_ = std::make_unique<tile::TileMapper>(device, !profile && tiles == TileModel::published, profile);
+  // What says nothing of mappings is still no faster than the best of them.
+  if (device.tile_array && (profile || tiles != TileModel::roofline)) {
+    const bool maps = profile && profile->choices.tile_mappings;
+    tiles_ =
+        std::make_unique<tile::TileMapper>(device, !profile && tiles == TileModel::published, maps ? profile : nullptr);
   }
 }
 Machine::~Machine() = default;
@@ -52,8 +55,12 @@ OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
     default: break;
   }
   if (!parts_.empty()) return mean_time(op, work);
-  if (tiles_) return tiles_->time(op, work, device_.time(work));
-  return efficiency_ ? efficiency_->time(op, work) : device_.time(work);
+  OpTime t = efficiency_ ? efficiency_->time(op, work) : device_.time(work);
+  if (!tiles_) return t;
+  const OpTime mapped = tiles_->time(op, work, device_.time(work));
+  if (!efficiency_ || efficiency_->profile().choices.tile_mappings) return mapped;
+  t.total = std::max(t.total, mapped.total);
+  return t;
 }
 
 void Machine::search_mappings(std::span<const graph::Op> ops) const {

@@ -3,6 +3,7 @@
 #include "estimate/builtin.h"
 #include "estimate/estimate.h"
 #include "estimate/video.h"
+#include "hardware/runtime_execution.h"
 #include "model/video_dit.h"
 
 namespace llmperf::estimate::tile_test {
@@ -100,6 +101,39 @@ TEST_CASE("a video step on tiles: classes add up, joining saves") {
   Seconds sum;
   for (const OpGroup& c : joined.classes) sum += c.time;
   CHECK(sum.value == Approx(joined.phases[1].ops_time.value));
+}
+
+TEST_CASE("the best mappings on a tile array bound what any software makes of it, whatever a model is made of") {
+  for (const char* hw : {"tx8", "tx81", "wormhole-n150", "wormhole-n300", "blackhole-p150"}) {
+    const hardware::Device& device = test::device(hw);
+    // Mamba 2, experts and attention; latents; windows; Mamba; gated delta nets. Devices alike up to a rate: the first.
+    const bool alike = hw == std::string("tx8") || hw == std::string("wormhole-n300");
+    for (const char* model : {"granite-4.0-h-tiny", "deepseek-v2-lite", "gemma-3-1b", "jamba-v0.1", "qwen3.5-27b"}) {
+      if (alike && model != std::string("granite-4.0-h-tiny")) continue;
+      Choices none;
+      none.runtime = hardware::parse_runtime_options("all,joined_vectors,prefetch_weights");
+      const auto times = [&](const Choices& choices) {
+        Estimator estimator(make_setup(test::decoder(model), device, choices));
+        const Scenario scenario{8, 512, 2};
+        Phase prefill, decode;
+        estimator.prefill(scenario, prefill);
+        estimator.decode_step(scenario, 512, decode);
+        return std::pair(prefill.time.value, decode.time.value);
+      };
+      const auto bound = times(none);
+      for (const char* runtime : {"vllm", "tiles", ""}) {
+        const hardware::RuntimeProfile profile =
+            hardware::load_runtime_profile(device, runtime, hardware::UnknownRuntime::use_default);
+        Choices choices;
+        choices.profile = &profile;
+        choices.run_as(hardware::resolve_execution(profile, "all", ""));
+        const auto predicted = times(choices);
+        CAPTURE(hw, model, runtime);
+        CHECK(bound.first <= predicted.first);
+        CHECK(bound.second <= predicted.second);
+      }
+    }
+  }
 }
 
 }  // namespace llmperf::estimate::tile_test

@@ -92,6 +92,29 @@ TEST_CASE("RMSNorm, a residual and a product of 4096 rows take what their bytes 
   CHECK(search.best({4096, 11008, 4, 0, 2, 1, false}, 1).front().time.seconds == Approx(2.705e-3).epsilon(0.002));
 }
 
+TEST_CASE(
+    "products beside vector work take the matrix unit's time, while the vector unit is busy with the next block") {
+  const Machine machine = tx8();
+  const std::vector<Grid> grids = all_grids(machine);
+  VectorSearch search(machine, grids);
+  VectorProblem p = {8192, 4096, 2, 0, 2, 1, false};
+  const double alone = search.best(p, 1).front().time.seconds;
+  // As long as the vector unit would take for 100 operations, and then 100 operations beside them.
+  const double flops = machine.matrix / machine.vector * 100;
+  p.products = flops;
+  const double products = search.best(p, 1).front().time.seconds;
+  const double matrix = p.flops() / (machine.tiles * machine.matrix);
+  CHECK(alone < matrix);
+  CHECK(products >= matrix);
+  CHECK(products < 1.1 * matrix);
+  p.ops = 100;
+  CHECK(search.best(p, 1).front().time.seconds < 1.1 * matrix);
+  Machine shared = machine;
+  shared.shared_issue = true;
+  VectorSearch serial(shared, grids);
+  CHECK(serial.best(p, 1).front().time.seconds > 1.9 * matrix);
+}
+
 TEST_CASE("rows longer than a tile's memory are spread over tiles, and with too little memory there is no mapping") {
   Machine machine = small_array();
   machine.sram = 24576;

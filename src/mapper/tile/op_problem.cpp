@@ -110,7 +110,8 @@ VectorProblem stream(std::int64_t rows, std::int64_t width, double shared_bytes,
   p.shared_bytes = shared_bytes / d(p.width);
   p.in_bytes = std::max(0.0, (work.weights + work.activations_read + work.kv_read).value - shared_bytes) / elements;
   p.out_bytes = (work.activations_written + work.kv_written).value / elements;
-  p.ops = (work.vector.value + work.matrix.value) / elements;
+  p.ops = work.vector.value / elements;
+  p.products = work.matrix.value / elements;
   p.row_wise = row_wise;
   return p;
 }

@@ -111,6 +111,7 @@ PublishedTime published(const Machine& machine, const AttentionProblem& p) {
   return published_attention(machine, p.sequences, p.queries, p.qk_dim, p.kv_heads * p.group);
 }
 PublishedTime published(const Machine& machine, const VectorProblem& p) {
+  if (p.products > 0) return {};  // a scan, of which it says nothing
   const double elements = d(p.rows) * d(p.width);
   const double second = (p.in_bytes - p.out_bytes) / 2 * elements + p.shared_bytes / 2 * d(p.width);
   return published_vector(machine, 1, p.rows, p.width, p.ops, std::max(0.0, second), p.row_wise);

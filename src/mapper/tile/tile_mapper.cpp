@@ -153,8 +153,11 @@ TileMapper::Array* TileMapper::array(const graph::Op& op, const cost::Work& work
   };
   if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) {
     set(gemm->tiles);
-    if (profile_) {
-      const auto& p = std::get<GemmProblem>(problem);
+    const auto& p = std::get<GemmProblem>(problem);
+    if (!profile_) {
+      // Weights that no second row of blocks needs are best multiplied beside the channel that they come from.
+      operands.near = gemm->weights && device_->tile_array->channels && p.m <= device_->tile_array->granule[0];
+    } else {
       operands.bytes = p.a_bytes + p.b_bytes;
       operands.near = gemm->weights != nullptr && p.m <= profile_->choices.near_rows;
       if (gemm->weights != nullptr && !operands.near) kernel = Kernel::prompt_product;

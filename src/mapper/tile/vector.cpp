@@ -18,6 +18,8 @@ bool divides(const VectorProblem& p, const Grid& g) { return g.batch == 1 && g.m
 
 }  // namespace
 
+double VectorProblem::flops() const { return d(rows) * d(width) * products; }
+
 double VectorProblem::vector_ops() const { return d(rows) * d(width) * ops; }
 
 double VectorProblem::least_bytes() const {
@@ -58,7 +60,7 @@ void lower(const Machine& m, const VectorProblem& p, const VectorMapping& map, S
   s.b = {Feed::direct, map.slots, true};
   s.panel = p.shared_bytes > 0 ? 1 : 0;
   s.results = map.results;
-  s.overlapped = true;
+  s.overlapped = p.products == 0 || !m.shared_issue;
   s.start_slots = 2;
   // Of a tile's part, the share that is not past the end, on the mean over tiles.
   const double row_share = d(p.rows) / (d(e.rows) * g.n);
@@ -69,6 +71,7 @@ void lower(const Machine& m, const VectorProblem& p, const VectorMapping& map, S
     const double real = elements * row_share * column_share;
     Block b;
     b.last.vector = elements * p.ops * (1 - later) / m.vector;
+    b.last.after = elements * p.products / m.matrix;
     b.last.a = d(columns) * p.shared_bytes * column_share;
     b.last.b = real * p.in_bytes;
     b.full = b.last;
@@ -97,7 +100,7 @@ bool alike(const VectorChoice& x, const VectorChoice& y) {
 }
 
 // Bounds. A mapping takes at least the channel's time for all bytes, and the load of the first block and then the
-// vector unit's work.
+// busier unit's work.
 double VectorSearch::bound(const VectorProblem& p, const VectorMapping& map) const {
   const VectorExtent e = extent_of(p, map);
   const Grid& g = *map.grid;
@@ -108,9 +111,10 @@ double VectorSearch::bound(const VectorProblem& p, const VectorMapping& map) con
   const double part = d(std::min(map.bc, e.columns)) / d(e.columns);
   const double first = part * (shared + elements * p.in_bytes * d(std::min(map.br, e.rows)) / d(e.rows));
   const bool spread = p.row_wise && g.k > 1;  // some of the work waits for nothing but statistics
-  const double vector = d(e.rows) * d(e.columns) * p.ops / machine_.vector * (spread ? 0.5 : 1.0);
+  const double units =
+      d(e.rows) * d(e.columns) * std::max(p.ops / machine_.vector * (spread ? 0.5 : 1.0), p.products / machine_.matrix);
   const double latency = machine_.dram_latency;
-  return std::max(first / machine_.dram + vector + 2 * latency, channel + latency) * (1 - 1e-9);
+  return std::max(first / machine_.dram + units + 2 * latency, channel + latency) * (1 - 1e-9);
 }
 
 void VectorSearch::consider(const VectorProblem& p, const VectorMapping& map) {

@@ -18,8 +18,9 @@ struct VectorProblem {
   double out_bytes = 2;
   double ops = 1;         // per element
   bool row_wise = false;  // half of the operations make statistics of a row, which the others need
+  double products = 0;    // FLOPs of the matrix unit per element, behind the others: of scans in chunks; not row-wise
 
-  double flops() const { return 0; }  // of the matrix unit
+  double flops() const;  // of the matrix unit
   double vector_ops() const;
   // Every operand and result moved once.
   double least_bytes() const;
