@@ -440,7 +440,14 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   check_cache(model, e.kv);
 
   std::string note;
-  const auto fit = [&](model::StoredFormat& format) { substitute(format, device, e.activations, note); };
+  const auto kernels_of = [&](const model::StoredFormat& f) {
+    return f.kernel && choices.profile ? choices.profile->kernels_of(*f.kernel) : nullptr;
+  };
+  if (const auto* own = kernels_of(e.weights.groups.front()[model::Role::o])) setup.weights_kernel = own->name;
+  const auto fit = [&](model::StoredFormat& format) {
+    substitute(format, device, e.activations, note);
+    if (const auto* own = kernels_of(format)) format.kernel = own->formats.front();
+  };
   for (model::StoredFormat* format :
        {&e.weights.token_embedding, &e.weights.position_embedding, &e.weights.lm_head, &e.vision_weights}) {
     fit(*format);

@@ -131,8 +131,9 @@ struct Setup : Platform {
   hardware::HostLink link;                                 // between the two, where there is a host
   const hardware::RuntimeProfile* host_profile = nullptr;  // of a host that has layers, experts or the head
   std::optional<Draft> draft;
-  bool pinned_weights = false;  // on the host
-  bool checkpoint_kv = false;   // the checkpoint says what the KV cache is stored in
+  bool pinned_weights = false;           // on the host
+  bool checkpoint_kv = false;            // the checkpoint says what the KV cache is stored in
+  std::string_view weights_kernel = {};  // the profile's name for what multiplies with them; empty: it has none
   bool encodes() const { return execution.model->encoder; }
   double activation_factor = 1;  // memory that a runtime plans for activations, over the peak of those alive at once
 };

@@ -54,6 +54,10 @@ bool is_date(const Version& version) {
   return version.size() == 3 && version.front() >= kFirstYear;
 }
 
+bool has_begun(const std::string& since, const std::string& since_date, const std::optional<Version>& version) {
+  return !version || *version >= parse_version(is_date(*version) ? since_date : since).value_or(Version());
+}
+
 const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine,
                           const std::optional<Version>& version) {
   const EngineEra* best = nullptr;
@@ -62,8 +66,7 @@ const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view f
     const bool own = std::find(era.families.begin(), era.families.end(), family) != era.families.end();
     if (era.engine != engine || (!era.families.empty() && !own)) continue;
     const Version since = parse_version(era.since).value_or(Version());
-    const bool dated = version && is_date(*version);
-    if (version && *version < (dated ? parse_version(era.since_date).value_or(Version()) : since)) continue;
+    if (!has_begun(era.since, era.since_date, version)) continue;
     if (best != nullptr && (since < begun || (since == begun && !own))) continue;
     best = &era;
     begun = since;

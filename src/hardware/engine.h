@@ -57,6 +57,8 @@ RuntimeProfile load_kernels(const Device& device);
 using Version = std::vector<std::int64_t>;
 std::optional<Version> parse_version(std::string_view text);
 bool is_date(const Version& version);
+// Whether what came in a version, on a date, is in `version`, or in the newest without one.
+bool has_begun(const std::string& since, const std::string& since_date, const std::optional<Version>& version);
 
 // Of `eras` that of the engine which began last, of several one of this family before one of all. With a version only
 // those that had begun by it. Null where there is none.

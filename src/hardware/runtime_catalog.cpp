@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "hardware/beyond_range.h"
@@ -159,6 +160,12 @@ FittedError FittedError::widened() const {
   wider.mean *= t / z;
   wider.p90 *= t / z;
   return wider;
+}
+
+const RuntimeProfile::FormatKernels* RuntimeProfile::kernels_of(FormatKernel format) const {
+  const auto last = std::find_if(format_kernels.rbegin(), format_kernels.rend(),
+                                 [&](const FormatKernels& k) { return contains(k.formats, format); });
+  return last == format_kernels.rend() ? nullptr : &*last;
 }
 
 const FittedError* RuntimeProfile::error_of(std::string_view group) const {
@@ -440,7 +447,12 @@ RuntimeProfile on(const Device& device, RuntimeProfile profile) {
 
 RuntimeProfile load_runtime_profile(const Device& device, const std::string& name, UnknownRuntime unknown,
                                     Workload workload) {
-  return on(device, chosen_profile(device, name, unknown, workload));
+  RuntimeProfile profile = on(device, chosen_profile(device, name, unknown, workload));
+  const std::optional<Version> version = parse_version(parse_asked(name).version);
+  std::erase_if(profile.format_kernels, [&](const RuntimeProfile::FormatKernels& k) {
+    return (!k.families.empty() && !contains(k.families, device.family)) || !has_begun(k.since, k.since_date, version);
+  });
+  return profile;
 }
 
 RuntimeProfile load_kernels(const Device& device) { return on(device, Lookup(device, Workload::language).kernels()); }

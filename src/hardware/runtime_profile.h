@@ -93,7 +93,7 @@ enum class FormatParameter : unsigned char {
   memory_share,  // of the memory bandwidth, on packed weights
   host,          // s of the host on top of every product it launches: wrappers, scales
   unpack_rate,   // elements that one core of ggml's unpacks in a cycle
-  reduce,        // s of products with GPTQ's and AWQ's weights: adding up what stripes of the work share
+  reduce,        // s of products with GPTQ's weights: adding up what stripes of the work share
   // Of narrow products only (narrow_kernel.h).
   launch,
   overlap,
@@ -323,6 +323,17 @@ struct RuntimeProfile {
     std::vector<std::string> switches;
   };
   std::vector<NamedOption> ladder;
+  // What the engine multiplies weights of these formats with, by the numbers of the first of them. Of several that have
+  // a format the last one does. A lookup keeps those of the version asked for (the newest, if none) on the device.
+  struct FormatKernels {
+    std::string name;  // "Marlin"
+    std::vector<FormatKernel> formats;
+    std::string since = {};                  // as EngineEra has them
+    std::string since_date = {};             //
+    std::vector<std::string> families = {};  // of devices; empty: all
+  };
+  std::vector<FormatKernels> format_kernels;
+  const FormatKernels* kernels_of(FormatKernel format) const;  // or null: the format's own, without a name
   std::string gguf_era;  // of the files that were measured; empty: the present rules
   KernelChoices choices;
   ParameterValues values = {};

@@ -99,6 +99,33 @@ void read_ladder(Reader& reader, RuntimeProfile& profile) {
   }
 }
 
+std::vector<FormatKernel> read_formats(Reader& reader, std::string_view key) {
+  std::vector<FormatKernel> formats;
+  for (const std::string& format : reader.optional_strings(key)) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < kFormatKernels; ++i) names.emplace_back(name(static_cast<FormatKernel>(i)));
+    const auto found = std::find(names.begin(), names.end(), format);
+    if (found == names.end()) {
+      reader.problem(key, "unknown format " + quote(format), name_hint(format, names));
+    } else {
+      formats.push_back(static_cast<FormatKernel>(found - names.begin()));
+    }
+  }
+  return formats;
+}
+
+// The first version that has it, and when that came out.
+void read_since(Reader& reader, std::string& since, std::string& date) {
+  since = reader.string_or("since", "");
+  if (!since.empty() && !parse_version(since)) {
+    reader.problem("since", fmt::format("{} is no version", quote(since)), "numbers with dots between, as \"0.8\"");
+  }
+  date = reader.string_or("since_date", "");
+  if (!date.empty() && !is_date(parse_version(date).value_or(Version()))) {
+    reader.problem("since_date", fmt::format("{} is no date", quote(date)), "as \"2024-06-24\"");
+  }
+}
+
 void read_choices(Reader& reader, KernelChoices& c) {
   each_choice(c, [&](const char* key, auto& value, double min, double max) {
     using Value = std::decay_t<decltype(value)>;
@@ -115,16 +142,8 @@ void read_choices(Reader& reader, KernelChoices& c) {
   c.attention = static_cast<AttentionKernels>(
       reader.choice("attention", kAttentionKernelsNames, static_cast<std::size_t>(c.attention)));
   if (reader.has("serial_formats")) c.serial.fill(false);
-  for (const std::string& format : reader.optional_strings("serial_formats")) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < kFormatKernels; ++i) names.emplace_back(name(static_cast<FormatKernel>(i)));
-    const auto found = std::find(names.begin(), names.end(), format);
-    if (found == names.end()) {
-      reader.problem("serial_formats", "unknown format " + quote(format), name_hint(format, names));
-    } else {
-      c.serial[static_cast<std::size_t>(found - names.begin())] = true;
-    }
-  }
+  for (const FormatKernel format : read_formats(reader, "serial_formats"))
+    c.serial[static_cast<std::size_t>(format)] = true;
   if (auto tiles = reader.optional_mapping("product_tiles")) {
     for (std::size_t i = 0; i < kFormatKernels; ++i) {
       c.product_tiles[i] =
@@ -284,6 +303,16 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
     p.prior[i] = p.uncertainty[i] = 0;
   }
   p.gguf_era = reader.string_or("gguf_era", p.gguf_era);
+  p.format_kernels.clear();
+  for (Reader& item : reader.optional_mappings("format_kernels")) {
+    RuntimeProfile::FormatKernels kernels = {.name = item.require_string("name"),
+                                             .formats = read_formats(item, "formats")};
+    read_since(item, kernels.since, kernels.since_date);
+    kernels.families = item.optional_strings("families");
+    if (kernels.formats.empty()) item.problem("formats", "a kernel is of one format at least");
+    item.finish();
+    p.format_kernels.push_back(std::move(kernels));
+  }
   RuntimeProfile steps;
   if (auto range = reader.optional_mapping("range")) read_range(*range, steps.range);
   read_errors(reader, steps);
@@ -309,14 +338,7 @@ EngineEra parse_engine(const descriptor::Document& document) {
   EngineEra era;
   era.name = reader.require_string("name");
   era.engine = reader.require_string("engine");
-  era.since = reader.string_or("since", "");
-  if (!era.since.empty() && !parse_version(era.since)) {
-    reader.problem("since", fmt::format("{} is no version", quote(era.since)), "numbers with dots between, as \"0.8\"");
-  }
-  era.since_date = reader.string_or("since_date", "");
-  if (!era.since_date.empty() && !is_date(parse_version(era.since_date).value_or(Version()))) {
-    reader.problem("since_date", fmt::format("{} is no date", quote(era.since_date)), "as \"2024-06-24\"");
-  }
+  read_since(reader, era.since, era.since_date);
   for (Reader& item : reader.optional_mappings("tools")) {
     era.tools.push_back({item.require_string("name"), item.require_double("step_s", 0, 1)});
     item.finish();

@@ -50,6 +50,11 @@ std::string options_text(const estimate::Setup& setup) {
                        : hardware::format_runtime_options(options);
 }
 
+std::string weights_text(const estimate::Setup& setup) {
+  const std::string& name = setup.execution.weights.name;
+  return setup.weights_kernel.empty() ? name : fmt::format("{} ({})", name, setup.weights_kernel);
+}
+
 std::optional<Band> band(const estimate::Platform& platform, std::string_view workload, bool extrapolated) {
   const hardware::FittedError* error = platform.profile ? platform.profile->error_of(workload) : nullptr;
   if (error == nullptr || (extrapolated && !platform.profile->hardware.empty() && error->rows > 0)) return std::nullopt;

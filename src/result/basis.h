@@ -23,6 +23,9 @@ std::string label(const estimate::Setup& setup);
 // The options of --options, in the profile's words where there is one.
 std::string options_text(const estimate::Setup& setup);
 
+// The weights' scheme, and in brackets the kernel that multiplies with them where the profile names it.
+std::string weights_text(const estimate::Setup& setup);
+
 // The type of the KV cache, and who chose it where that was the checkpoint.
 std::string kv_text(const estimate::Setup& setup);
 

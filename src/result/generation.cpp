@@ -120,6 +120,9 @@ Type fields_of(const Fields<GenerationInputs>&) {
       .only_when([](const I& i) { return i.setup().serving.overlap_batches > 1; })
       .of("weights", "what was used, also where it was left to llmperf",
           [](const I& i) { return i.execution().weights.name; })
+      .of("weights_kernel", "what the runtime's stack multiplies with them; null where the profile does not say",
+          [](const I& i) { return i.setup().weights_kernel; })
+      .when([](const I& i) { return !i.setup().weights_kernel.empty(); })
       .of<&I::of, &Generation::kv>("kv", "likewise")
       .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
       .of<&I::of, &Generation::options>("options", "likewise")

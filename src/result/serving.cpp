@@ -113,6 +113,9 @@ Type fields_of(const Fields<ServingInputs>&) {
   return model_and_device<I>()
       .of("weights", "what was used, also where it was left to llmperf",
           [](const I& i) { return i.execution().weights.name; })
+      .of("weights_kernel", "what the runtime's stack multiplies with them; null where the profile does not say",
+          [](const I& i) { return i.of->setup->weights_kernel; })
+      .when([](const I& i) { return !i.of->setup->weights_kernel.empty(); })
       .of("kv", "likewise", [](const I& i) { return i.execution().kv.name(); })
       .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
       .of("options", "likewise", [](const I& i) { return options_text(i.setup()); })

@@ -309,4 +309,39 @@ TEST_CASE("values of ops add up to their phase, and phases to the generation") {
   });
 }
 
+TEST_CASE("AWQ's weights take GPTQ's time where one kernel multiplies with both, and the setup says which kernel") {
+  struct Case {
+    const char* hardware;
+    const char* runtime;
+    const char* kernel;
+    bool as_gptq;
+  };
+  for (const Case& c :
+       {Case{"rtx4090", "vllm", "Marlin", true}, Case{"rtx4090", "vllm@0.5.3", "Marlin", true},
+        Case{"rtx4090", "vllm@0.4", "AWQ's GEMM", false}, Case{"h100-sxm", "vllm", "Marlin", true},
+        Case{"h100-sxm", "sglang", "Marlin", true}, Case{"rtx4090", "transformers", "AutoAWQ's GEMM", false},
+        Case{"h100-sxm", "trtllm", "TensorRT-LLM's weight-only GEMM", true}}) {
+    CAPTURE(c.hardware, c.runtime);
+    const hardware::RuntimeProfile profile = hardware::load_runtime_profile(device(c.hardware), c.runtime);
+    const auto first_token = [&](const char* weights, std::string_view& kernel) {
+      Choices choices;
+      choices.weights = weights;
+      choices.profile = &profile;
+      choices.runtime = profile.options;
+      Estimator e(estimate::make_setup(decoder("llama-3.1-8b"), device(c.hardware), choices));
+      kernel = e.setup().weights_kernel;
+      Phase p;
+      e.prefill({1, 512, 1}, p);
+      return p.time.value;
+    };
+    std::string_view awq, gptq;
+    const double time = first_token("awq", awq);
+    const double other = first_token("gptq", gptq);
+    CHECK(awq == c.kernel);
+    CHECK(!gptq.empty());
+    CHECK((time == other) == c.as_gptq);
+    if (!c.as_gptq) CHECK(time > 1.2 * other);
+  }
+}
+
 }  // namespace llmperf::metamorphic_test

@@ -212,6 +212,29 @@ TEST_CASE("kernels by themselves run under no engine that is not their own", "[e
   CHECK(load_kernels(load_device("mi250x")).name == "default");
 }
 
+TEST_CASE("what multiplies with AWQ's weights depends on engine, version and device", "[engine]") {
+  const auto kernel = [](const char* device, const char* name, FormatKernel format = FormatKernel::awq) {
+    const RuntimeProfile p = taken(device, name);
+    const auto* kernels = p.kernels_of(format);
+    return kernels == nullptr ? std::string("its own")
+                              : kernels->name + " of " + std::string(llmperf::name(kernels->formats.front()));
+  };
+  CHECK(kernel("rtx4090", "vllm@0.4") == "AWQ's GEMM of awq");
+  CHECK(kernel("rtx4090", "vllm@0.5.2") == "AWQ's GEMM of awq");
+  CHECK(kernel("rtx4090", "vllm@2024-05") == "AWQ's GEMM of awq");
+  CHECK(kernel("rtx4090", "vllm@0.5.3") == "Marlin of gptq");
+  CHECK(kernel("rtx4090", "vllm@0.6.3 (2024-09)") == "Marlin of gptq");
+  CHECK(kernel("rtx4090", "vllm") == "Marlin of gptq");
+  CHECK(kernel("h100-sxm", "vllm") == "Marlin of gptq");
+  CHECK(kernel("h100-sxm", "vllm", FormatKernel::gptq) == "Machete of gptq");
+  CHECK(kernel("h100-sxm", "sglang") == "Marlin of gptq");
+  CHECK(kernel("h100-sxm", "trtllm") == "TensorRT-LLM's weight-only GEMM of gptq");
+  CHECK(kernel("rtx4090", "transformers") == "AutoAWQ's GEMM of awq");
+  CHECK(kernel("rtx4090", "transformers", FormatKernel::gptq) == "ExLlama of gptq");
+  CHECK(kernel("v100-sxm2-32gb", "vllm") == "its own");  // Marlin asks for an Ampere at least
+  CHECK(kernel("mi300x", "vllm") == "its own");
+}
+
 TEST_CASE("a version chooses the era on any device's kernels", "[engine]") {
   const auto era_of_name = [](const char* device, const char* name) { return taken(device, name).engine; };
   CHECK(era_of_name("a100-sxm-80gb", "vllm@0.6.3 (2024-09)") == "vllm-v0");

@@ -51,8 +51,8 @@ ProductTime unpacked_time(const KernelDevice& d, const hardware::ParameterValues
   return t;
 }
 
-// AWQ's kernel deals blocks of 16 x 128 results to the cores, and on the mean the last of a core's turns is half idle.
-// Marlin divides the work in equal stripes whatever the shape, and so leaves no core idle.
+// AWQ's own kernel deals blocks of 16 x 128 results to the cores, and on the mean the last of a core's turns is half
+// idle. Marlin divides the work in equal stripes whatever the shape, and so leaves no core idle.
 double idle_share(const KernelDevice& d, FormatKernel format, double rows, const GemmCall& g) {
   constexpr double kBlockRows = 16;
   constexpr double kBlockColumns = 128;

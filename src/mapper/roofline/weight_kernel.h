@@ -7,8 +7,8 @@
 
 namespace llmperf::mapper {
 
-// Formats that serving stacks multiply with Marlin.
-constexpr bool in_stripes(FormatKernel format) { return format == FormatKernel::gptq || format == FormatKernel::awq; }
+// Formats whose numbers are those of Marlin, which stacks multiply AWQ's weights with as well (FormatKernels).
+constexpr bool in_stripes(FormatKernel format) { return format == FormatKernel::gptq; }
 
 // A product whose second operand is stored in a format of its own; call.second_bytes: as stored. `device.matrix` is the
 // rate that dense products of the 16-bit activations have.

@@ -68,10 +68,10 @@ std::string assumptions_line(const Generation& g) {
   const graph::Execution& x = g.setup->execution;
   const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", e.scenario.depth) : "";
   const std::string cache = g.setup->encodes() ? "" : "KV cache " + kv_text(*g.setup) + ", ";
-  std::string text =
-      fmt::format("batch {}{}, prompt {}{}{}{}; weights {}, {}activations {}; options {}", e.scenario.batch, depth,
-                  e.scenario.prompt - e.scenario.image_tokens(), images_text(e.scenario), pieces_text(g),
-                  generated_text(g, ", generate "), x.weights.name, cache, name(x.activations), options_text(*g.setup));
+  std::string text = fmt::format("batch {}{}, prompt {}{}{}{}; weights {}, {}activations {}; options {}",
+                                 e.scenario.batch, depth, e.scenario.prompt - e.scenario.image_tokens(),
+                                 images_text(e.scenario), pieces_text(g), generated_text(g, ", generate "),
+                                 weights_text(*g.setup), cache, name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
   if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
     text += " of the stack, without flash attention";

@@ -73,9 +73,9 @@ std::string engine_text(const Serving& r) {
 
 std::string assumptions_line(const Serving& r) {
   const graph::Execution& x = r.setup->execution;
-  std::string text =
-      fmt::format("{}. {}; weights {}, KV cache {}, activations {}; options {}", traffic_text(r.traffic),
-                  engine_text(r), x.weights.name, kv_text(*r.setup), name(x.activations), options_text(*r.setup));
+  std::string text = fmt::format("{}. {}; weights {}, KV cache {}, activations {}; options {}", traffic_text(r.traffic),
+                                 engine_text(r), weights_text(*r.setup), kv_text(*r.setup), name(x.activations),
+                                 options_text(*r.setup));
   if (r.setup->profile) text += "; runtime " + r.setup->profile->name;
   if (x.plan.devices() > 1) text += "; " + plan_text(*r.setup, x.split);
   if (const auto& draft = r.setup->draft) {
