@@ -66,6 +66,7 @@ Links level_links(const hardware::Device& device, const hardware::Interconnect& 
   links.name = net.name;
   links.topology = net.topology;
   links.per_device = *net.per_direction;
+  links.reduces = net.reduces;
   links.provenance = net.provenance;
   links.latency = net.latency.value_or(default_latency(net.topology));
   links.latency_provenance = net.latency ? net.latency_provenance : Provenance::assumed;

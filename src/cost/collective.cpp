@@ -94,7 +94,8 @@ static_assert(static_cast<std::size_t>(Algorithm::in_switch) + 1 == kAlgorithmNa
 //
 //   launch + switch_launch + S / in_switch + 2 sqrt(fill S / in_switch)
 //
-// On four ranks NCCL's own tuning keeps to rings.
+// On four ranks NCCL's own tuning keeps to rings. Without a library in between it is one step of S bytes, up to half of
+// the 2 (n-1)/n S that every other algorithm sends: what bounds an all-reduce.
 
 // `ranks` devices, `stride` apart, and the bytes of graph::Collective.
 struct Exchange {
@@ -152,7 +153,7 @@ class Candidates {
   }
 
  private:
-  std::array<CollectiveCost, 6> list_;
+  std::array<CollectiveCost, 8> list_;
   std::size_t count_ = 0;
 };
 
@@ -239,6 +240,7 @@ class Writer {
     }
     if (x_.kind == CollectiveKind::all_reduce) {
       add(Algorithm::tree, 2 * log2_rounds(x_.ranks), 2 * x_.bytes, 2 * x_.bytes, rate);
+      if (links_.reduces && !links_.chunks) add(Algorithm::in_switch, 1, x_.bytes, x_.bytes, rate);
     } else if (x_.broadcast()) {
       add(Algorithm::tree, log2_rounds(x_.ranks), x_.bytes, x_.bytes, rate);
     }
@@ -433,7 +435,7 @@ CollectiveCost by_library(const Links& links, const Exchange& x, const Candidate
 CollectiveCost by_switch(const Links& links, const Exchange& x) {
   constexpr std::int64_t kLeastRanks = 5;
   CollectiveCost cost;
-  const bool can = links.chunks->in_switch.value > 0 && links.topology == Topology::fully_switched;
+  const bool can = links.reduces && links.chunks->in_switch.value > 0;
   if (!can || x.kind != CollectiveKind::all_reduce || x.ranks < kLeastRanks) return cost;
   cost.algorithm = Algorithm::in_switch;
   cost.steps = 1;

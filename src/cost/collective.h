@@ -29,6 +29,7 @@ struct Links {
   hardware::Provenance provenance = hardware::Provenance::datasheet;        // of the rates
   hardware::Provenance latency_provenance = hardware::Provenance::assumed;  // of the latency
   bool latency_stated = false;  // by the device's file, so that no library is faster than it
+  bool reduces = false;         // the switch adds up what it is sent, and who drives the links has it do so
   // What a library adds; nothing at the speed of light.
   Seconds launch;                                        // of every call
   Bytes small{std::numeric_limits<double>::infinity()};  // up to which a call starts at once
@@ -39,7 +40,7 @@ struct Links {
   struct Chunks {
     BytesPerSecond copy;
     Seconds fill;
-    // Of all-reduces that the switch adds up, where it can: the tensor's rate, and what they take beside a launch.
+    // Of all-reduces that the switch adds up, where it does: the tensor's rate, and what they take beside a launch.
     BytesPerSecond in_switch = {};
     Seconds switch_launch = {};
   };

@@ -252,6 +252,10 @@ std::optional<Interconnect> read_interconnect(Reader& device, std::string_view k
   net.per_direction = read_bandwidth(*reader, "per_direction");
   net.per_link = read_bandwidth(*reader, "per_link");
   net.links = reader->optional_int("links", IntRange{1, 1'000'000});
+  net.reduces = reader->bool_or("reduces", false);
+  if (net.reduces && net.topology != Topology::fully_switched) {
+    reader->problem("reduces", "links without a switch add nothing up", "topology: fully_switched");
+  }
   net.provenance = read_provenance(*reader);
   read_link_latency(*reader, net);
   if (net.topology != Topology::none) required(*reader, "per_direction", net.per_direction);

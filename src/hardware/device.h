@@ -59,6 +59,7 @@ struct Interconnect {
   Provenance provenance = Provenance::datasheet;
   Provenance latency_provenance = Provenance::datasheet;  // given with the latency
   std::int64_t devices = 1;                               // Device::package and Device::supernode: that they join
+  bool reduces = false;  // the switch adds up what devices send it (NVLink SHARP: NVSwitch from the third on)
 };
 
 // What joins nodes of devices_per_node devices: a switched network, where every device has a share of its own.

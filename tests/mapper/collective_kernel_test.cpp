@@ -136,10 +136,13 @@ TEST_CASE("a switch adds up at its share of the links, where the library has it 
   profile.values[index(switch_launch)] = 30e-6;
   profile.values[index(switch_share)] = 0.8;
   const graph::Collective op = collective(CollectiveKind::all_reduce, 8, 800e6);
-  CHECK(cost::collective_cost(driven(nodes(), profile), op).algorithm == Algorithm::ring);
+  Cluster able = nodes();
+  able.inside.reduces = true;
+  CHECK(cost::collective_cost(driven(able, profile), op).algorithm == Algorithm::ring);
   profile.choices.switch_reduces = true;
+  CHECK(cost::collective_cost(driven(nodes(), profile), op).algorithm == Algorithm::ring);
   // 800 MB at 80 GB/s.
-  const CollectiveCost cost = cost::collective_cost(driven(nodes(), profile), op);
+  const CollectiveCost cost = cost::collective_cost(driven(able, profile), op);
   CHECK(cost.algorithm == Algorithm::in_switch);
   CHECK(cost.time().value == Approx(9e-6 + 30e-6 + 10e-3));
 }

@@ -40,7 +40,8 @@ cost::Cluster driven(const cost::Cluster& cluster, const hardware::RuntimeProfil
     result.inside.chunks = {.copy = get(values, Parameter::collective_copy_share) * cluster.inside.per_device,
                             .fill = Seconds{get(values, Parameter::collective_fill)}};
   }
-  if (profile.choices.switch_reduces && result.inside.chunks) {
+  result.inside.reduces = result.inside.reduces && profile.choices.switch_reduces;
+  if (result.inside.reduces && result.inside.chunks) {
     result.inside.chunks->in_switch = get(values, Parameter::switch_share) * cluster.inside.per_device;
     result.inside.chunks->switch_launch = Seconds{get(values, Parameter::switch_launch)};
   }
