@@ -29,7 +29,7 @@ struct LimitsFlags {
   cost::UnitConvention units = cost::UnitConvention::si;
   std::string draft;
   std::string accept;
-  std::optional<std::int64_t> batch, context;
+  std::optional<std::int64_t> batch, context, tp;
   request::Request gguf;  // of GGUF types: era, cache types, host, runtime, devices
 };
 
@@ -67,6 +67,7 @@ report::SpeculativeStudy speculative_study(const LimitsFlags& flags, const estim
   estimate::Choices choices;
   choices.weights = precision.scheme;
   choices.kv = kv_of(precision, flags.kv);
+  choices.plan.tensor = flags.tp.value_or(1);
   choices.draft = request::read_draft(flags.draft, flags.accept, target, sources);
   if (!choices.draft->best) {
     throw Error::bad_input(fmt::format("--draft {}: limits compares all lengths of a draft", flags.draft),
@@ -132,7 +133,8 @@ std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
 // Under the runtime's profile, layers on as many devices as asked for.
 Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::vector<model::ModelFile>& models,
                    const std::vector<const model::GgufFileType*>& types) {
-  context.refuse({"--draft", "--accept", "--batch", "--units"}, "not for GGUF types: it belongs to the closed form");
+  context.refuse({"--draft", "--accept", "--batch", "--units", "--tp"},
+                 "not for GGUF types: it belongs to the closed form");
   const request::Request& asked = flags.gguf;
   request::Sources sources;
   const hardware::Device device = sources.device(flags.hardware);
@@ -210,10 +212,14 @@ Answer limits_answer(const LimitsFlags& flags, const Context& context) {
   if (scenario && models.size() > 1) throw Error::bad_input("--draft takes a single --model");
   const hardware::Device device = hardware::load_device(flags.hardware);
   report::Limits limits{&device, {}};
+  const std::int64_t devices = flags.tp.value_or(1);
   for (const model::ModelFile& file : models) {
     const model::Decoder& decoder = file.decoder;
     report::ModelLimits row{decoder.name, {}};
-    for (const auto& p : precisions) row.limits.push_back(compute_limits(decoder, device, p, flags.units));
+    for (const graph::Problem& problem : graph::problems(decoder, {.tensor = devices})) {
+      throw Error::bad_input("--tp: " + problem.message, problem.hint);
+    }
+    for (const auto& p : precisions) row.limits.push_back(compute_limits(decoder, device, p, flags.units, devices));
     limits.models.push_back(std::move(row));
     if (scenario) limits.speculation = speculative_study(flags, *scenario, decoder, device, precisions.front());
   }
@@ -221,10 +227,10 @@ Answer limits_answer(const LimitsFlags& flags, const Context& context) {
   if (const auto& study = limits.speculation; study && !study->speculation.fits) {
     const estimate::Speculation& s = study->speculation;
     answer.error = Error::infeasible(
-        fmt::format("{} and {} do not fit on {} together: they need {}, it has {}; the times assume that they do",
+        fmt::format("{} and {} do not fit on {} together: a device needs {} and has {}; the times assume that they do",
                     limits.models.front().model, study->draft, device.name, format_bytes_binary(s.memory),
                     format_bytes_binary(s.capacity)),
-        "choose narrower --weights or a larger device");
+        "choose narrower --weights, a larger device or more of them (--tp)");
   }
   return answer;
 }
@@ -253,6 +259,7 @@ void add_limits(Command& root) {
   command.add_field("kv", flags.kv).about = "KV cache type where a precision names none";
   command.add("--units", flags.units, {{"si", cost::UnitConvention::si}, {"article", cost::UnitConvention::article}},
               "UNITS", "si, or article (K = 1024 throughout, plain vector rate)");
+  command.add("--tp", flags.tp, {1, 1024}, "N", "devices that share every matrix, exchanging in no time [1]");
   command.add("--draft", flags.draft, "MODEL", "speculative decoding: a draft model, mtp or eagle")
       .offers(Values::Sort::paths, request::draft_names);
   command.add("--accept", flags.accept, "P",

@@ -172,7 +172,7 @@ LimitPrecision parse_limit_precision(std::string_view text, double kv_bits) {
   return precision;
 }
 
-LimitRates limit_rates(const hardware::Device& device, UnitConvention units) {
+LimitRates limit_rates(const hardware::Device& device, UnitConvention units, std::int64_t devices) {
   using hardware::Engine;
   const bool article = units == UnitConvention::article;
   const hardware::Peak* peak = nullptr;
@@ -197,6 +197,10 @@ LimitRates limit_rates(const hardware::Device& device, UnitConvention units) {
     if (!whole_mib) rates.capacity = rates.capacity * (kGiB / 1e9);
     rates.capacity = device.dram().board.value_or(rates.capacity);  // the study leaves ECC and the driver out
   }
+  rates.devices = devices;
+  rates.capacity = rates.capacity * d(devices);
+  rates.bandwidth = rates.bandwidth * d(devices);
+  rates.compute = rates.compute * d(devices);
   return rates;
 }
 
@@ -219,17 +223,24 @@ LimitCounts limit_counts(const model::Decoder& model) {
 }
 
 Limits compute_limits(const model::Decoder& model, const hardware::Device& device, const LimitPrecision& precision,
-                      UnitConvention units) {
+                      UnitConvention units, std::int64_t devices) {
   Limits l;
   l.precision = precision;
-  l.rates = limit_rates(device, units);
+  l.rates = limit_rates(device, units, devices);
   l.counts = limit_counts(model);
   const bool article = units == UnitConvention::article;
   l.bytes_per_weight = (article ? precision.weight_bits : precision.stored_weight_bits) / 8;
   l.bytes_per_kv_value = precision.kv_bits / 8;
   l.resident_weights = Bytes{d(l.counts.resident) * l.bytes_per_weight};
   l.activated_weights = Bytes{d(l.counts.activated) * l.bytes_per_weight};
-  l.kv_per_token = Bytes{d(l.counts.kv_values_per_token) * l.bytes_per_kv_value};
+  // Devices hold a KV head each at least, and latents whole.
+  double kept = 0;
+  for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
+    const model::Attention& a = model.kinds[kind].attention;
+    const double copies = a.latent ? d(devices) : std::max(1.0, d(devices) / d(std::max<std::int64_t>(1, a.kv_heads)));
+    kept += copies * d(model.count_of_kind(kind) * model::kv_values_per_token(a));
+  }
+  l.kv_per_token = Bytes{kept * l.bytes_per_kv_value};
 
   const Bytes room = l.rates.capacity - l.resident_weights;
   // Far below 2^63 for any real device; the bound keeps the conversion defined for invented ones.

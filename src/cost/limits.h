@@ -41,13 +41,14 @@ LimitPrecision parse_limit_precision(std::string_view text, double kv_bits = 16)
 // What the limits are computed with, in bytes, bytes per second and FLOP/s whatever the convention.
 struct LimitRates {
   UnitConvention units = UnitConvention::si;
+  std::int64_t devices = 1;  // that share every matrix: capacity, bandwidth and compute are those of all together
   Bytes capacity;
   BytesPerSecond bandwidth;
   FlopsPerSecond compute;
   hardware::Peak peak;  // the datasheet figure `compute` comes from, unscaled
 };
 // Throws Error(bad_input) when the device has no rate to compute with.
-LimitRates limit_rates(const hardware::Device& device, UnitConvention units);
+LimitRates limit_rates(const hardware::Device& device, UnitConvention units, std::int64_t devices = 1);
 
 struct LimitCounts {
   std::int64_t decoder_layers = 0;            // matrices and biases of all layers, norms left out; all experts
@@ -90,7 +91,7 @@ struct Limits {
   std::vector<std::string> notes;         // what the closed form leaves out or approximates for this model
 };
 Limits compute_limits(const model::Decoder& model, const hardware::Device& device, const LimitPrecision& precision,
-                      UnitConvention units = UnitConvention::si);
+                      UnitConvention units = UnitConvention::si, std::int64_t devices = 1);
 
 // Prefill of n >= 1 tokens on top of `context` cached ones (0: a whole prompt, else a later chunk of one): bytes read,
 // operations (exact form), and the slower of the two.

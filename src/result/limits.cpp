@@ -98,7 +98,8 @@ Type fields_of(Fields<Limits> f) {
   return f.of("label", "\"closed form, uncalibrated\"", [](const L&) { return kClosedForm; })
       .of("hardware", "its name", [](const L& l) { return l.device->name; })
       .of("units", "\"si\" or \"article\"", [](const L& l) { return l.rates().units; })
-      .of("capacity_bytes", "what was computed with, in SI in either convention",
+      .of("devices", "that share every matrix", [](const L& l) { return l.rates().devices; })
+      .of("capacity_bytes", "what was computed with, of all devices, in SI in either convention",
           [](const L& l) { return l.rates().capacity; })
       .of("bandwidth_bytes_per_s", "likewise", [](const L& l) { return l.rates().bandwidth; })
       .of("compute_flops_per_s", "likewise", [](const L& l) { return l.rates().compute; })

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "catch.h"
 
 namespace llmperf::limits_test {
@@ -286,6 +287,28 @@ TEST_CASE("limit precisions name a width or a scheme, and scales count in SI onl
     INFO(bad);
     CHECK_THROWS_AS(parse_limit_precision(bad), Error);
   }
+}
+
+TEST_CASE("devices that share every matrix have their memory and rates together, and a KV head each at least",
+          "[limits]") {
+  const model::Decoder m = model::load_decoder("llama-3.1-8b");  // 8 KV heads
+  const hardware::Device device = make_device(80e9, 1e12, 1e14);
+  const LimitPrecision bf16 = parse_limit_precision("bf16");
+  const Limits one = compute_limits(m, device, bf16);
+  const Limits eight = compute_limits(m, device, bf16, UnitConvention::si, 8);
+  CHECK(eight.rates.capacity.value == 640e9);
+  CHECK(eight.decode_base.value == Approx(one.decode_base.value / 8));
+  CHECK(eight.decode_tokens_per_ms == Approx(8 * one.decode_tokens_per_ms));
+  CHECK(eight.exact.first.has_value() == one.exact.first.has_value());
+  CHECK(d(*eight.kv_tokens) == Approx((640e9 - one.resident_weights.value) / one.kv_per_token.value).epsilon(1e-6));
+  // On 16 devices every KV head is there twice.
+  const Limits sixteen = compute_limits(m, device, bf16, UnitConvention::si, 16);
+  CHECK(sixteen.kv_per_token.value == 2 * one.kv_per_token.value);
+  CHECK(sixteen.decode_tokens_per_ms == Approx(eight.decode_tokens_per_ms));
+  // Latents are kept whole by every device.
+  const model::Decoder latent = model::load_decoder("deepseek-v2-lite");
+  CHECK(compute_limits(latent, device, bf16, UnitConvention::si, 4).kv_per_token.value ==
+        4 * compute_limits(latent, device, bf16).kv_per_token.value);
 }
 
 }  // namespace llmperf::limits_test

@@ -152,6 +152,21 @@ class SpeculativeDecoding(ProgramTest):
         self.assertGreater(steps[0], steps[1])
         self.assertGreater(steps[1], steps[2])
 
+    def test_a_gain_by_guessing_is_a_bound_under_the_acceptance_that_was_given(self):
+        text = " ".join(self.output(*self.WORDS, "--accept", "0.8").split())
+        self.assertRegex(text, r"best draft length \d+: at most \S+ times faster, at the speed of light and if 0\.8 of the drafted tokens are accepted")
+        self.assertNotIn("times faster", self.output("limits", "-m", "llama-3.1-8b", "--hw", "h100-sxm"))
+
+    def test_devices_that_share_every_matrix(self):
+        one = self.json("limits", "-m", "llama-3.1-70b", "--hw", "h100-sxm", "--weights", "bf16")
+        eight = self.json("limits", "-m", "llama-3.1-70b", "--hw", "h100-sxm", "--weights", "bf16", "--tp", "8")
+        self.assertEqual(eight["devices"], 8)
+        self.assertEqual(eight["capacity_bytes"], 8 * one["capacity_bytes"])
+        self.assertAlmostEqual(eight["rows"][0]["decode_B_s"] * 8, one["rows"][0]["decode_B_s"])
+        self.assertIsNone(one["rows"][0]["kv_tokens_that_fit"])
+        self.assertGreater(eight["rows"][0]["kv_tokens_that_fit"], 1_000_000)
+        self.assertIn("--tp", self.run_program("limits", "-m", "llama-3.1-70b", "--hw", "h100-sxm", "--tp", "7").stderr)
+
     def test_a_pair_that_does_not_fit_says_so(self):
         words = ["limits", "-m", "llama-2-13b", "--hw", "rtx4090", "--draft", "llama-2-7b", "--accept", "0.7"]
         self.assertIs(self.json(*words, status=INFEASIBLE)["speculation"]["fits"], False)

@@ -88,7 +88,7 @@ Fields remarks_on(const Limits& limits) {
   return f;
 }
 
-void add_speculation(Document& doc, const SpeculativeStudy& study, const std::string& target) {
+void add_speculation(Document& doc, const SpeculativeStudy& study, const std::string& target, std::int64_t devices) {
   const estimate::Speculation& s = study.speculation;
   Fields f{fmt::format("Speculative decoding: {} ({}) drafts for {} ({})", study.draft, study.draft_weights, target,
                        study.target_weights),
@@ -96,11 +96,15 @@ void add_speculation(Document& doc, const SpeculativeStudy& study, const std::st
   f.add("acceptance", fmt::format("{} per draft token, batch {}, {} cached tokens", s.acceptance.text(),
                                   s.scenario.batch, format_count(d(s.scenario.context))));
   f.add("plain decoding", format_seconds(s.target_step) + " per token");
-  f.add("best draft length", s.best() ? fmt::format("{}: {:.2f} times faster, {} per token", s.best_length,
-                                                    s.best_speedup, format_seconds(s.best()->time_per_token()))
-                                      : "none: no draft length is faster than plain decoding");
-  f.add("memory", fmt::format("both models need {} of {}: {}", format_bytes_binary(s.memory),
-                              format_bytes_binary(s.capacity), s.fits ? "fits" : "does NOT fit on one device"));
+  f.add("best draft length",
+        s.best() ? fmt::format(
+                       "{}: at most {:.2f} times faster, at the speed of light and if {} of the drafted tokens are "
+                       "accepted; {} per token",
+                       s.best_length, s.best_speedup, s.acceptance.text(), format_seconds(s.best()->time_per_token()))
+                 : "none: no draft length is faster than plain decoding");
+  f.add("memory",
+        fmt::format("both models need {} of {}{}: {}", format_bytes_binary(s.memory), format_bytes_binary(s.capacity),
+                    devices > 1 ? " of each device" : "", s.fits ? "fits" : "does NOT fit"));
   for (const std::string& note : study.notes) f.add("note", note);
   Table t{"", {{"draft length"}, {"tokens / round"}, {"draft"}, {"verify"}, {"per token"}, {"speed-up"}}, {}};
   for (const estimate::SpeculativeRound& r : s.rounds) {
@@ -159,7 +163,8 @@ Table gguf_table(const GgufStudy& study, const GgufLimits& limits) {
 Report limits_report(const Limits& limits) {
   const cost::LimitRates& rates = limits.rates();
   Document doc{Heading{"Single-user limits on " + limits.device->title, kClosedForm},
-               Paragraph{fmt::format("{} units: memory {}, bandwidth {}, compute {} ({} {}, {})", name(rates.units),
+               Paragraph{fmt::format("{} units{}: memory {}, bandwidth {}, compute {} ({} {}, {})", name(rates.units),
+                                     rates.devices > 1 ? fmt::format(", {} devices together", rates.devices) : "",
                                      format_bytes_binary(rates.capacity), format_bandwidth(rates.bandwidth),
                                      format_flops_rate(rates.compute), name(rates.peak.engine), name(rates.peak.dtype),
                                      name(rates.peak.provenance))},
@@ -169,7 +174,7 @@ Report limits_report(const Limits& limits) {
         "Article units count K = 1024 throughout: GB/s and TFLOP/s of the datasheet are read as 2^30 and 2^40."});
   }
   if (Fields f = remarks_on(limits); !f.rows.empty()) doc.push_back(std::move(f));
-  if (limits.speculation) add_speculation(doc, *limits.speculation, limits.models.front().model);
+  if (limits.speculation) add_speculation(doc, *limits.speculation, limits.models.front().model, rates.devices);
   Table csv = csv_of(limits.rows());
   if (rates.units != UnitConvention::article) {  // the last columns count in its units
     std::size_t shown = 0;
