@@ -343,15 +343,15 @@ std::string PointStudy::Evaluator::generation(sweep::Row& row) {
 std::string PointStudy::Evaluator::anew(sweep::Row& row) {
   try {
     for (std::size_t i = 0; i < values_.size(); ++i) set_axis(i);
-    const auto resolved = resolve(request_, points_.sources_, request::Unused::taken);
-    if (auto* training = std::get_if<request::Training>(&resolved->work)) {
+    setup_ = resolve(request_, points_.sources_, request::Unused::taken);
+    if (auto* training = std::get_if<request::Training>(&setup_->work)) {
       estimate::TrainingEstimate result;
       training->estimator->run(training->scenario, training->choices.plan, training->options, result);
       const result::Training filled(training->estimator->setup(), result);
       result::fill_row(row, &filled);
     } else {
-      const auto& choices = std::get<request::Video>(resolved->work).choices;
-      estimate::VideoEstimator estimator(estimate::make_video_setup(resolved->video, resolved->device, choices));
+      const auto& choices = std::get<request::Video>(setup_->work).choices;
+      estimate::VideoEstimator estimator(estimate::make_video_setup(setup_->video, setup_->device, choices));
       const estimate::VideoEstimate result = estimator.run();
       const result::Video filled(estimator.setup(), result);
       result::fill_row(row, &filled);
@@ -360,6 +360,13 @@ std::string PointStudy::Evaluator::anew(sweep::Row& row) {
     return points_.error_text(error);
   }
   return {};
+}
+
+std::vector<std::string> PointStudy::Evaluator::unused() const {
+  std::vector<std::string> texts =
+      setup_ != nullptr && setup_error_.empty() ? setup_->unused : std::vector<std::string>();
+  for (std::string& text : texts) text = points_.wording_ ? points_.wording_(text) : text;
+  return texts;
 }
 
 bool PointStudy::Evaluator::operator()(std::int64_t point, sweep::Row& row) {

@@ -52,6 +52,8 @@ class PointStudy {
     // Fills the row with the study's columns; returns whether there is a result ("does not fit" is one) and not an
     // error.
     bool operator()(std::int64_t point, sweep::Row& row);
+    // Of the last point: what fields that say nothing there would be refused with by themselves.
+    std::vector<std::string> unused() const;
 
    private:
     void set_axis(std::size_t axis);

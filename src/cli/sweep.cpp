@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <thread>
 
 #include "answer/points.h"
@@ -70,6 +71,7 @@ struct ChunkResult {
   std::int64_t points = 0;
   std::int64_t failed = 0;
   std::string first_error;
+  std::map<std::string, std::int64_t> unused = {};  // what fields that say nothing are told, at how many points
 };
 
 void check_gathered(std::int64_t rows) {
@@ -163,6 +165,7 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   result.shown = choice.shown;
   result.selection = choice.text;
   RowBatch batch(choice.selection);
+  std::map<std::string, std::int64_t> unused;
   auto shown_at = std::chrono::steady_clock::now();
   progress(0, static_cast<std::size_t>(all), "points");
   sweep::run_in_order<ChunkResult>(
@@ -174,8 +177,11 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
               ChunkResult of{
                   .rows = RowBatch(choice.selection), .points = chunks[i].end - chunks[i].begin, .first_error = {}};
               for (std::int64_t point = chunks[i].begin; point < chunks[i].end; ++point) {
-                if (!(*evaluate)(point, row) && of.failed++ == 0) of.first_error = row[row.size() - 1].text;
+                const bool done = (*evaluate)(point, row);
+                if (!done && of.failed++ == 0) of.first_error = row[row.size() - 1].text;
                 output.add(row, *of.rows);
+                for (const std::string& text : done ? evaluate->unused() : std::vector<std::string>())
+                  ++of.unused[text];
               }
               return of;
             };
@@ -188,6 +194,7 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
         result.points += chunk.points;
         if (result.failed == 0) result.first_error = chunk.first_error;
         result.failed += chunk.failed;
+        for (const auto& [text, count] : chunk.unused) unused[text] += count;
         const auto now = std::chrono::steady_clock::now();
         if (now - shown_at > std::chrono::milliseconds(200)) {
           shown_at = now;
@@ -199,6 +206,9 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   output.flush();
   if (interrupted() && result.points < all) return interrupted_status(output, result, batch, all);
 
+  for (const auto& [text, count] : unused) {
+    result.notes.push_back(fmt::format("at {} of {} points a field says nothing: {}", count, result.points, text));
+  }
   output.finish(result, batch);
   return failed_status(result.failed + output.left().failed, result.points + output.left().rows, result.first_error);
 }

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
+#include "graph/expert_load.h"
 #include "graph/stdit_graph.h"
 #include "hardware/runtime_execution.h"
 #include "model/weight_layout.h"
@@ -446,7 +448,7 @@ void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
 }
 
 // What has no effect beside the rest of a request. A value that restates the default does no harm.
-void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devices) {
+void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, Unused unused) {
   const Request& q = r.asked;
   std::vector<Diagnostic> broken;
   const auto refuse = [&](bool useless, std::string message, std::string hint = kLeaveOut) {
@@ -490,6 +492,15 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
     const bool alone = training->choices.plan.replicas() == 1;
     refuse(training->options.zero > 0 && alone, "`zero`: there is one replica, and nothing to divide over",
            "give `dp` as well");
+    const std::int64_t tokens = training->scenario.micro_batch * training->scenario.sequence * plan.expert;
+    const bool routed = std::ranges::any_of(r.model().kinds, [&](const model::Layer& layer) {
+      const auto& x = layer.feed_forward.experts;
+      const auto active = [&](const graph::Popularity& p) {
+        return graph::expert_load(p, x->count, x->per_token, tokens).active;
+      };
+      return x && active(training->choices.routing) < (1 - 1e-9) * d(x->count);
+    });
+    refuse(q.routing && !routed, "`routing`: a micro-batch reaches every expert, however its tokens choose them");
     refuse(q.exposed_sums && plan.tensor == 1, "`exposed-sums`: without `tp` nothing is exchanged",
            "give `tp` as well");
     if (q.options) {
@@ -502,7 +513,8 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
   if (std::holds_alternative<Video>(r.work)) {
     refuse(q.die_link && devices == 1, "`die-link`: there is one device");
   }
-  throw_if_any(std::move(broken));
+  if (unused == Unused::refused) throw_if_any(std::move(broken));
+  for (Diagnostic& d : broken) r.unused.push_back(std::move(d.message));
 }
 
 }  // namespace
@@ -680,7 +692,7 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
     group.verifies = true;
   }
   check_gguf(r, text.estimator->setup());
-  if (unused == Unused::refused) check_effects(r, text.choices.plan, text.choices.plan.devices());
+  check_effects(r, text.choices.plan, text.choices.plan.devices(), unused);
 }
 
 // ---- Training.
@@ -717,7 +729,7 @@ void make_training(Resolved& r, Unused unused) {
   s.sequence = q.seq.value_or(2048);
   s.global_batch = q.global_batch.value_or(s.micro_batch * plan.data * plan.pipeline);
   throw_if_any(estimate::problems(r.model(), s, plan, training.options));
-  if (unused == Unused::refused) check_effects(r, plan, plan.devices());
+  check_effects(r, plan, plan.devices(), unused);
 }
 
 // ---- Video.
@@ -803,7 +815,7 @@ void make_video(Resolved& r, Unused unused) {
     }
   }
   const bool alone = c.plan.devices() == 1 && c.stages.size() < 2;
-  if (unused == Unused::refused) check_effects(r, c.plan, alone ? 1 : 2);
+  check_effects(r, c.plan, alone ? 1 : 2, unused);
 }
 
 }  // namespace
@@ -903,6 +915,18 @@ Request on_engine(const Request& request, const Resolved& r, const std::string& 
   return q;
 }
 
+// Whether training steps were held against the profile: what serves a model says nothing of a backward pass.
+void check_trains(const hardware::RuntimeProfile& profile) {
+  if (profile.error_of("training") != nullptr) return;
+  std::string known;
+  for (const hardware::RuntimeProfile& p : hardware::all_runtime_profiles()) {
+    if (p.error_of("training") != nullptr) known += fmt::format("{} ({}), ", p.name, p.hardware);
+  }
+  throw Error::bad_input(
+      fmt::format("`runtime`: {} is a profile of inference, and `training` is no part of it", profile.name),
+      known + "or none: the speed of light");
+}
+
 std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sources& sources, Unused unused) {
   check_fields(request, workload);
   auto r = std::make_unique<Resolved>();
@@ -929,6 +953,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   };
   if (workload != Workload::training || request.runtime) {
     r->profile = profile_of(names.front(), r->device);
+    if (workload == Workload::training && r->profile) check_trains(*r->profile);
     if (gguf && r->profile) r->host_profile = choose_host_profile(request, r->host, sources);
   }
   if (r->devices > 1 && !gguf) {

@@ -53,6 +53,7 @@ struct Resolved {
   std::optional<estimate::HourPrice> price;              // of one of them, or their mean
   std::optional<hardware::RuntimeProfile> profile;       // none: the speed of light
   std::optional<hardware::RuntimeProfile> host_profile;  // of GGUF formats
+  std::vector<std::string> unused;                       // of fields that change nothing, where they are taken
   Workload asked_for = Workload::text;
   std::variant<Generation, Video, Training> work;  // of traffic that is served a Generation without its scenario
   Resolved() = default;
@@ -65,7 +66,7 @@ struct Resolved {
 };
 
 // What becomes of a field that changes nothing beside the others: in a sweep, where it may at another point, it is
-// taken.
+// taken, and told.
 enum class Unused : bool { refused, taken };
 
 // Throws Error(bad_input).

@@ -40,6 +40,7 @@ struct SweepResult {
   std::int64_t points = 0;
   std::int64_t failed = 0;
   std::string first_error;
+  std::vector<std::string> notes = {};  // on fields that say nothing at some points
   std::vector<sweep::Row> rows;
   std::vector<std::size_t> written() const;  // columns of CSV and JSON
 };

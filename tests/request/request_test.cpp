@@ -91,6 +91,33 @@ TEST_CASE("what a file of a request has wrong is told with its place, and by the
         }) == "`model` is required");
 }
 
+TEST_CASE("a training step is not run under a profile of inference, and what there is is named", "[request]") {
+  Sources sources;
+  const auto asked = [&](const char* hw, const char* runtime) {
+    return read(fmt::format(R"({{"model": "llama-2-7b", "hw": "{}", "training": true, "tp": "8", "runtime": "{}"}})",
+                            hw, runtime));
+  };
+  for (const char* runtime : {"vllm", "transformers", "sglang", "trtllm", "vllm@0.6"}) {
+    CAPTURE(runtime);
+    CHECK(error_of([&] { resolve(asked("h100-sxm", runtime), sources); }).find("is a profile of inference") !=
+          std::string::npos);
+  }
+  CHECK_NOTHROW(resolve(asked("a100-sxm-80gb", "megatron"), sources));
+  CHECK_NOTHROW(resolve(asked("h100-sxm", "none"), sources));
+}
+
+TEST_CASE("a sweep is told of what a point would be refused for by itself", "[request]") {
+  Sources sources;
+  const auto unused = [&](const char* runtime) {
+    const Request request =
+        read(fmt::format(R"({{"model": "llama-2-7b", "hw": "rtx4090", "options": "none", "runtime": "{}"}})", runtime));
+    return resolve(request, sources, Unused::taken)->unused;
+  };
+  CHECK(unused("none").empty());
+  REQUIRE(unused("vllm").size() == 1);
+  CHECK(unused("vllm")[0] == "`options` none: the stack of profile vllm does the same without it");
+}
+
 TEST_CASE("a field that has no effect on what is asked is refused, and taken where it may at another point",
           "[request]") {
   Sources sources;
@@ -102,6 +129,13 @@ TEST_CASE("a field that has no effect on what is asked is refused, and taken whe
   CHECK(refused("\"embedding\": \"replicated\"").find("`embedding`") == 0);
   CHECK(refused("\"devices_per_node\": 4").find("`devices-per-node`: there is one device") == 0);
   CHECK(refused("\"training\": true, \"zero\": 1").find("`zero`: there is one replica") == 0);
+  const auto routed = [&](const char* more) {
+    return read(std::string(R"({"model": "mixtral-8x7b", "hw": "h100-sxm", "training": true, "tp": "8", )") + more);
+  };
+  CHECK(error_of([&] {
+          resolve(routed(R"("routing": "balanced"})"), sources);
+        }).find("`routing`: a micro-batch reaches every expert") == 0);
+  CHECK_NOTHROW(resolve(routed(R"("routing": "power-law:4", "seq": 4})"), sources));
   CHECK(refused("\"training\": true, \"exposed_sums\": true").find("`exposed-sums`") == 0);
   CHECK(refused("\"training\": true, \"options\": \"all,no_static_kv\"").find("`options`: static_kv") == 0);
   CHECK(refused("\"runtime\": \"vllm\", \"options\": \"none\"").find("`options` none: the stack of profile vllm") == 0);

@@ -54,6 +54,14 @@ class SweepTest(ProgramTest):
                 self.assertEqual({k: row[k] for k in estimate}, estimate)
                 self.assertEqual(row["error"], "")
 
+    def test_what_a_point_ignores_is_told(self):
+        words = ["sweep", "-m", "llama-3.1-8b", "--hw", "rtx4090", "--runtime", "vllm,none"]
+        told = "at 2 of 4 points a field says nothing: --options none: the stack of profile vllm does the same without it"
+        both = [*words, "--options", "none", "--batch", "1,2"]
+        self.assertIn(told, " ".join(self.output(*both).split()))
+        self.assertEqual(json.loads(self.output(*both, "--json"))["notes"], [told])
+        self.assertNotIn("notes", json.loads(self.output(*words, "--batch", "1,2", "--json")))
+
     def test_rows_are_kept_and_ordered_by_what_a_million_tokens_cost(self):
         words = ["sweep", "-m", "qwen-7b", "--hw", "rtx4090,h100-sxm,a10,ascend-910b4", "--runtime", "none", "--batch", "8"]
         cost = "cost_per_million_output_tokens"

@@ -57,6 +57,12 @@ class Training(ProgramTest):
                 text = " ".join(self.run_program(*words).stdout.split())
                 self.assertIn(f"stages {'+'.join(map(str, layers))} layers", text)
 
+    def test_a_profile_of_inference_is_refused_with_what_there_is(self):
+        done = self.run_program("estimate", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--training", "--runtime", "vllm")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--runtime: vllm is a profile of inference, and --training is no part of it", done.stderr)
+        self.assertIn("megatron (a100-sxm-80gb)", done.stderr)
+
     def test_parts_add_up_in_the_document(self):
         for words in [SMALL, [*SMALL, "--zero", "3", "--interleave", "2", "--recompute", "full"],
                       ["estimate", "-m", "deepseek-v2-lite", *HW, "--training", "--weights", "bf16", "--ep", "8", "--dp", "8"]]:

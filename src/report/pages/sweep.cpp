@@ -61,6 +61,7 @@ Report sweep_report(const SweepResult& result) {
   if (result.failed > 0) {
     text += fmt::format("; {} points failed, first: {}", format_count(d(result.failed)), result.first_error);
   }
+  for (const std::string& note : result.notes) text += "; " + note;
   const std::vector<std::size_t> telling = table_columns(result);
   Table people = table_of(result, telling, readable);
   for (const std::size_t column : telling) {
