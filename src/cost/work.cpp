@@ -310,7 +310,9 @@ Terms<N> work(const graph::Convolution& c, const Cache&) {
   const N inputs = let("inputs", c.inputs, "channels of the input");
   const N taps = let("taps", c.taps, "elements of a filter");
   const N element = element_bytes<N>(c.activation);
-  w.matrix = 2 * positions * outputs * inputs * taps;
+  const N met = c.padding != 0 ? positions * taps - let("padding", c.padding, "of these, taps beside the input")
+                               : positions * taps;
+  w.matrix = 2 * outputs * inputs * met;
   w.activations_read =
       let("input_positions", c.input_positions, "pixels of the input, over all images") * inputs * element;
   w.activations_written =

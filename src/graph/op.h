@@ -127,6 +127,7 @@ struct Convolution {
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
   std::int64_t taps = 1;       // 9 of a 3 x 3 filter
+  double padding = 0;          // of positions times taps, those that meet no pixel of the input: no work
   double stored = 1;           // pixels of the result per position: 4 of a transposed convolution of stride 2 x 2
   double input_positions = 0;  // of the maps read, with their padding where it is stored
   Dtype activation = Dtype::bf16;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "base/text.h"
 #include "program/extents.h"
+#include "program/work.h"
 
 namespace llmperf::program {
 namespace {
@@ -800,7 +802,8 @@ class DataflowPass {
   // softmax(Q K^T) V in one node; queries, keys and values are its first operands.
   void attention(NodeId id, const Node& node) {
     pass_through(node);
-    if (node.operands.size() < 3) return;
+    const std::optional<Attention> known = library_attention(program_, node);
+    if (node.operands.size() < 3 || (known && known->backward)) return;
     AttentionFlow a;
     a.scores = a.values = id;
     Flow* const operands[] = {&a.queries, &a.keys, &a.value_operand};

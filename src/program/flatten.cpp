@@ -322,10 +322,11 @@ double region_operations(const Instruction& i) {
   return std::max(1.0, operations);
 }
 
-// Whether an op of HLO is in it, where it would run. `foreign`: the first op of another dialect up to there.
+// Whether an op of HLO that works is in it (a constant does not), where it would run. `foreign`: the first op of
+// another dialect up to there.
 bool has_hlo(const Block& block, const Instruction*& foreign) {
   for (const Instruction& i : block.body) {
-    if (is_hlo(i.name)) return true;
+    if (is_hlo(i.name) && traits_of(i.name).op_class != OpClass::free) return true;
     if (is_foreign(i.name)) {
       if (foreign == nullptr) foreign = &i;
     } else if (std::ranges::any_of(i.regions, [&](const Block& b) { return has_hlo(b, foreign); })) {
@@ -601,6 +602,9 @@ class Flattener {
       } else {
         results_of(id, node.results);
       }
+    }
+    if (node.traits.op_class == OpClass::attention && !library_attention(program_, node)) {
+      node.traits.op_class = OpClass::unknown;
     }
     add_node(std::move(node));
   }

@@ -367,6 +367,7 @@ class Lowerer {
     c.outputs = whole(s.outputs);
     c.inputs = whole(s.inputs);
     c.taps = std::max<std::int64_t>(1, whole(s.taps));
+    if (s.met > 0) c.padding = d(c.positions) * d(c.taps) - s.met;
     c.stored = out.elements() / (d(c.positions) * s.outputs);
     c.input_positions = input.elements() / s.inputs;
     c.activation = storage_dtype(input.element);
@@ -412,17 +413,19 @@ class Lowerer {
     const Type* space = nullptr;
     bool strided = false;
     reads_.clear();
+    need(nodes);
     for (const NodeId id : nodes) {
       const Node& node = program_.node(id);
-      operations += vector_operations(program_, node);
-      read(id, node, kernels_.of_node[id], 0);
+      const double share = needed_[id];
+      operations += vector_operations(program_, node) * share;
+      read(id, node, kernels_.of_node[id], 0, share);
       for (std::size_t n = 0; n < node.results.size(); ++n) {
         const Type& type = program_.type(node.results[n]);
         if (leaves(id, node.results[n])) written += written_bytes(program_, node, n).value;
-        consider(type, space, widest);
+        if (share == 1) consider(type, space, widest);
       }
       const bool reduces = node.traits.op_class == OpClass::reduce || node.traits.op_class == OpClass::sort;
-      if (reduces && !node.operands.empty()) consider(program_.type(node.operands[0]), space, widest);
+      if (reduces && share == 1 && !node.operands.empty()) consider(program_.type(node.operands[0]), space, widest);
       strided = strided || node.instruction->op() == "transpose" || node.instruction->op() == "gather";
     }
     double read_bytes = 0;
@@ -447,7 +450,7 @@ class Lowerer {
   }
 
   // What a kernel reads from memory: values of other kernels, and what the repeated ones are computed from.
-  void read(NodeId id, const Node& node, int kernel, int depth) {
+  void read(NodeId id, const Node& node, int kernel, int depth, double share) {
     constexpr int kMaxChain = 50;
     for (std::size_t n = 0; n < node.operands.size(); ++n) {
       const TensorId storage = uses_.storage(node.operands[n]);
@@ -456,12 +459,32 @@ class Lowerer {
         const auto m = static_cast<std::size_t>(maker);
         if (kernels_.of_node[m] == kernel && kernel != kNone) continue;
         if (kernels_.repeated[m] && depth < kMaxChain) {
-          read(maker, program_.node(maker), kernel, depth + 1);
+          read(maker, program_.node(maker), kernel, depth + 1, share);
           continue;
         }
       }
-      const double bytes = read_bytes(program_, node, n).value;
+      const double bytes = read_bytes(program_, node, n).value * share;
       if (bytes > 0) reads_[storage] += bytes;
+    }
+  }
+
+  // The shares of what a kernel's nodes make that anything needs: of a value that only slices of it are read of,
+  // theirs.
+  void need(const List<NodeId>& nodes) {
+    needed_.clear();
+    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+      const Node& node = program_.node(*id);
+      double& share = needed_[*id];
+      const auto left = [&](TensorId result) { return leaves(*id, result); };
+      if (node.results.empty() || std::ranges::any_of(node.results, left)) share = 1;
+      share = std::min(share, 1.0);
+      for (std::size_t n = 0; n < node.operands.size(); ++n) {
+        const NodeId maker = program_.tensor(uses_.storage(node.operands[n])).node;
+        if (maker == kNone || maker >= *id || kernels_.of_node[maker] != kernels_.of_node[*id]) continue;
+        const double whole = program_.type(node.operands[n]).bytes().value;
+        const bool part = node.traits.op_class == OpClass::slice && n == 0 && whole > 0;
+        needed_[maker] += share * (part ? read_bytes(program_, node, n).value / whole : 1);
+      }
     }
   }
 
@@ -532,7 +555,8 @@ class Lowerer {
   Kernels kernels_;
   Lowered result_;
   std::map<TensorId, double> reads_;
-  List<bool> is_argument_;  // by tensor, until it is listed as copied
+  std::map<NodeId, double> needed_;  // of the kernel at hand
+  List<bool> is_argument_;           // by tensor, until it is listed as copied
 };
 
 }  // namespace

@@ -979,7 +979,7 @@ class Parser {
       case TokenKind::bang: return lexer_.first_on_line() && lexer_.peek().is('=');
       case TokenKind::word:
         if (!fresh) return false;
-        return has_dot(token.text) || (lexer_.first_on_line() && bare_op(token.text));
+        return has_dot(token.text) || bare_op(token.text);
       case TokenKind::value: {
         if (!fresh) return false;
         // %a:2, %b = …

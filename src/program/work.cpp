@@ -372,6 +372,50 @@ std::int64_t convolution_axis(const Instruction& i, std::size_t tensor, char let
   return found == letters.end() ? -1 : found - letters.begin();
 }
 
+namespace {
+
+// Of positions and taps those where a tap meets an element of the input, dimension by dimension: a result o and a tap t
+// for which o stride + t dilation - low is one, `spread` - 1 zeros lying between two. 0 where that takes long to count.
+double taps_met(const Instruction& i, const Type& input, const Type& kernel, const Type& result) {
+  constexpr std::int64_t kMost = 1 << 20;
+  if (i.op() != "convolution") return 0;
+  const auto window = [&](std::size_t at, const char* key, const char* generic, std::int64_t fallback) {
+    const Integers list = window_integers(i, key, generic);
+    return at < list.size() ? list[at] : fallback;
+  };
+  const auto extent = [&](const Type& type, std::size_t of, char letter) {
+    const std::int64_t axis = convolution_axis(i, of, letter);
+    return axis >= 0 && axis < type.rank() ? type.dims[axis] : 0;
+  };
+  double met = d(extent(result, 2, 'b'));
+  for (std::size_t n = 0; n + 2 < kernel.dims.size(); ++n) {
+    const char letter = static_cast<char>('0' + n);
+    const std::int64_t taps = extent(kernel, 1, letter);
+    const std::int64_t results = extent(result, 2, letter);
+    const std::int64_t stride = window(n, "stride", "window_strides", 1);
+    const std::int64_t spread = window(n, "lhs_dilate", "lhs_dilation", 1);
+    const std::int64_t dilation = window(n, "rhs_dilate", "rhs_dilation", 1);
+    const std::int64_t low = window(2 * n, "pad", "padding", 0);
+    const std::int64_t elements = extent(input, 0, letter);
+    if (std::min({stride, spread, dilation}) < 1 || std::max({taps, stride, spread, dilation}) > kMost) return 0;
+    if (std::max({elements, low, -low}) > kMost * kMost) return 0;
+    const std::int64_t reach = (elements - 1) * spread;  // of the last one
+    if (spread > 1 && taps > kMost / std::max<std::int64_t>(1, results)) return 0;
+    double along = 0;
+    for (std::int64_t t = 0; t < taps; ++t) {
+      const std::int64_t at = t * dilation - low;  // of the first result
+      const std::int64_t last = reach < at ? -1 : std::min(results - 1, (reach - at) / stride);
+      std::int64_t o = at < 0 ? divide_up(-at, stride) : 0;
+      if (spread == 1) along += d(std::max<std::int64_t>(0, last - o + 1));
+      for (; spread > 1 && o <= last; ++o) along += (at + o * stride) % spread == 0 ? 1 : 0;
+    }
+    met *= along;
+  }
+  return met;
+}
+
+}  // namespace
+
 ConvolutionShape convolution_shape(const Module& module, const Instruction& i, const Type& input, const Type& kernel,
                                    const Type& result) {
   const std::int64_t inputs = convolution_axis(i, 1, 'i');
@@ -392,6 +436,7 @@ ConvolutionShape convolution_shape(const Module& module, const Instruction& i, c
   shape.positions = result.elements() / std::max(1.0, shape.outputs);
   // Between the elements of a dilated input are zeros that nothing multiplies.
   shape.positions /= std::max(1.0, product(window_integers(i, "lhs_dilate", "lhs_dilation")));
+  shape.met = taps_met(i, input, kernel, result);
   return shape;
 }
 
@@ -406,30 +451,45 @@ CollectiveKind collective_kind(const Instruction& i) {
 }
 
 std::optional<Attention> library_attention(const Program& program, const Node& node) {
-  if (node.operands.size() < 3) return std::nullopt;
-  const Type& q = program.type(node.operands[0]);
-  const Type& k = program.type(node.operands[1]);
-  const Type& v = program.type(node.operands[2]);
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) return std::nullopt;
-  // Where the keys are longer, or heads are shared, the dimensions tell themselves apart; else heads are fewer.
-  const bool heads_second = q.dims[2] != k.dims[2]   ? q.dims[1] % std::max<std::int64_t>(1, k.dims[1]) == 0
-                            : q.dims[1] != k.dims[1] ? false
-                                                     : q.dims[1] < q.dims[2];
+  // Of queries, keys and values; behind the second dimension of one tensor all three lie side by side, or the last two.
+  Integers dims[3];
+  bool packed = false;
+  for (std::size_t n = 0, operand = 0; n < 3; ++operand) {
+    if (operand >= node.operands.size()) return std::nullopt;
+    const Integers& own = program.type(node.operands[operand]).dims;
+    packed = own.size() == 5 && own[2] == static_cast<std::int64_t>(3 - n);
+    const std::size_t tensors = packed ? 3 - n : 1;
+    Integers each = own;
+    if (packed) each.erase(each.begin() + 2);
+    if (each.size() != 4) return std::nullopt;
+    for (std::size_t k = 0; k < tensors; ++k) dims[n++] = each;
+  }
+  const Integers& q = dims[0];
+  const Integers& k = dims[1];
+  // Heads are those that the KV heads divide, of a layout in which there are at least as many keys as queries; where
+  // that holds either way, or neither, the fewer. Text that looks at pictures has fewer keys.
+  const auto fits = [&](std::size_t heads, std::size_t rows, bool longer) {
+    return k[heads] > 0 && q[heads] % k[heads] == 0 && k[rows] > 0 && (!longer || k[rows] >= q[rows]);
+  };
+  bool heads_second = false;
+  if (!packed) {
+    const bool longer = fits(1, 2, true) || fits(2, 1, true);
+    heads_second = fits(1, 2, longer) && (!fits(2, 1, longer) || q[1] < q[2]);
+  }
   const std::size_t heads = heads_second ? 1 : 2;
   const std::size_t rows = heads_second ? 2 : 1;
-  Attention a;
-  a.sequences = q.dims[0];
-  a.heads = q.dims[heads];
-  a.kv_heads = k.dims[heads];
-  a.q_tokens = q.dims[rows];
-  a.keys = k.dims[rows];
-  a.qk_dim = q.dims[3];
-  a.v_dim = v.dims[3];
-  if (a.kv_heads <= 0 || a.heads % a.kv_heads != 0 || a.keys <= 0) return std::nullopt;
-  a.backward = target_of(*node.instruction).find("Backward") != std::string_view::npos;
-  a.activation = storage_dtype(q.element);
-  a.cached = {model::element_format(a.activation), model::element_format(a.activation)};
-  return a;
+  if (!fits(heads, rows, false) || dims[2][heads] != k[heads] || q[3] != k[3]) return std::nullopt;
+  const Dtype dtype = storage_dtype(program.type(node.operands[0]).element);
+  return Attention{.sequences = q[0],
+                   .q_tokens = q[rows],
+                   .keys = k[rows],
+                   .heads = q[heads],
+                   .kv_heads = k[heads],
+                   .qk_dim = q[3],
+                   .v_dim = dims[2][3],
+                   .backward = to_lower(target_of(*node.instruction)).find("backward") != std::string::npos,
+                   .activation = dtype,
+                   .cached = {model::element_format(dtype), model::element_format(dtype)}};
 }
 
 double rough_cost(const Program& program, const Node& node) {
@@ -452,7 +512,7 @@ double rough_cost(const Program& program, const Node& node) {
       products = 2 * s.batch * s.m * s.n * s.k;
     } else if (node.traits.op_class == OpClass::convolution) {
       const ConvolutionShape s = convolution_shape(*program.module, *node.instruction, lhs, rhs, out);
-      products = 2 * s.positions * s.outputs * s.inputs * s.taps;
+      products = 2 * s.outputs * s.inputs * (s.met > 0 ? s.met : s.positions * s.taps);
     } else if (node.traits.op_class == OpClass::attention) {
       if (const auto a = library_attention(program, node)) {
         products = 2 * static_cast<double>(a->sequences) * static_cast<double>(a->heads) *

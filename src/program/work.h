@@ -59,6 +59,7 @@ struct ConvolutionShape {
   double outputs = 1;
   double inputs = 1;  // of one group
   double taps = 1;
+  double met = 0;  // of positions times taps, those where a tap meets an element of the input; 0: not known, all
 };
 ConvolutionShape convolution_shape(const Module& module, const Instruction& i, const Type& input, const Type& kernel,
                                    const Type& result);
@@ -70,8 +71,8 @@ std::int64_t convolution_axis(const Instruction& i, std::size_t tensor, char let
 // Of a collective of the text: a permutation is a `send`.
 CollectiveKind collective_kind(const Instruction& i);
 
-// softmax(Q K^T) V of a library on [batch, sequence, heads, width] or [batch, heads, sequence, width]; nothing when the
-// shapes are no such.
+// softmax(Q K^T) V of a library on [batch, sequence, heads, width] or [batch, heads, sequence, width], or packed as
+// [batch, sequence, 3 or 2, heads, width]; nothing when the shapes are no such.
 std::optional<Attention> library_attention(const Program& program, const Node& node);
 
 // What a node costs beside another one on any device of today: to compare the branches of a conditional.

@@ -217,6 +217,12 @@ TEST_CASE("A program of which nothing is understood is refused at its first op o
   // Constants of torch have no type.
   CHECK(refusal(torch + "%int1 = torch.constant.int 1\n" + mm) ==
         "2:9: torch.constant.int: programs of the dialect 'torch' are not read" + hint);
+  // Constants between its ops are no work either.
+  CHECK(refusal(R"(func.func @main(%x: tensor<4xf32>) {
+  %c = stablehlo.constant dense<1.0> : tensor<4xf32>
+  %0 = "tosa.add"(%x, %c) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+})") == "3:8: tosa.add: programs of the dialect 'tosa' are not read" + hint);
   // With an op that is read beside it, it is one of the unknown.
   const Flat mixed(R"(func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
     %0 = tosa.tanh %a : (tensor<4xf32>) -> tensor<4xf32>

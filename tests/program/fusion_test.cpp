@@ -44,6 +44,34 @@ TEST_CASE("Nothing is computed twice: what two kernels read is stored") {
   CHECK(r.sum.vector.value == 32 + 64 + 64);
 }
 
+TEST_CASE("A kernel that keeps a part of a value makes and reads that part alone") {
+  const auto kept = [](const char* slice, const char* type) {
+    return Run(program(fmt::format("%0 = stablehlo.add %x, %y : tensor<4x8xf32>\n"
+                                   "%r = stablehlo.slice %0 [{}] : (tensor<4x8xf32>) -> {}",
+                                   slice, type),
+                       type),
+               Fusion::elementwise);
+  };
+  const Run one = kept("0:1, 0:1", "tensor<1x1xf32>");
+  CHECK(one.names() == Names{"fusion"});
+  CHECK(one.sum.vector.value == Approx(1));
+  CHECK(one.sum.activations_read.value == Approx(4 + 4));
+  CHECK(one.sum.activations_written.value == Approx(4));
+  const Run row = kept("0:1, 0:8", "tensor<1x8xf32>");
+  CHECK(row.sum.vector.value == Approx(8));
+  CHECK(row.sum.activations_read.value == Approx(2 * 8 * 4));
+  // Two parts of a value are their sum, and never more than all of it.
+  const Run twice(program("%0 = stablehlo.add %x, %y : tensor<4x8xf32>\n"
+                          "%1 = stablehlo.slice %0 [0:3, 0:8] : (tensor<4x8xf32>) -> tensor<3x8xf32>\n"
+                          "%2 = stablehlo.slice %0 [1:4, 0:8] : (tensor<4x8xf32>) -> tensor<3x8xf32>\n"
+                          "%r = stablehlo.add %1, %2 : tensor<3x8xf32>",
+                          "tensor<3x8xf32>"),
+                  Fusion::elementwise);
+  CHECK(twice.names() == Names{"fusion"});
+  CHECK(twice.sum.vector.value == Approx(32 + 24));
+  CHECK(twice.sum.activations_read.value == Approx(2 * 128));
+}
+
 TEST_CASE("A broadcast is repeated by its readers and never stored") {
   const std::string text = program(
       "%0 = stablehlo.broadcast_in_dim %v, dims = [1] : (tensor<8xf32>) -> tensor<4x8xf32>\n%1 = stablehlo.add %x, %0 "
@@ -165,7 +193,9 @@ TEST_CASE("Fusing never adds bytes, whatever reads a value that two ops make") {
     const Run fused(program(body), Fusion::elementwise);
     CHECK(fused.lowered.ops.size() < apart.lowered.ops.size());
     CHECK(fused.sum.matrix.value == apart.sum.matrix.value);
-    CHECK(fused.sum.vector.value == Approx(apart.sum.vector.value).epsilon(1e-12));
+    // Of the third, half of both is kept, and the rest not made.
+    const double operations = body == bodies[2] ? (32 + 64) / 2 : apart.sum.vector.value;
+    CHECK(fused.sum.vector.value == Approx(operations).epsilon(1e-12));
     CHECK(fused.sum.bytes().value <= apart.sum.bytes().value);
     CHECK(fused.lowered.intermediate <= apart.lowered.intermediate);
   }

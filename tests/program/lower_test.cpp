@@ -171,14 +171,16 @@ TEST_CASE("A convolution: 2 x results x inputs of a group x taps, the maps and t
     double result_elements;
   };
   const Case cases[] = {
-      {"3x3x4x6", "window = {pad = [[1, 1], [1, 1]]}", "1x8x8x6", 2 * 64 * 6 * 4 * 9, 216, 384},
-      {"3x3x4x6", "window = {stride = [2, 2], pad = [[1, 1], [1, 1]]}", "1x4x4x6", 2 * 16 * 6 * 4 * 9, 216, 96},
-      {"3x3x4x6", "window = {pad = [[2, 2], [2, 2]], rhs_dilate = [2, 2]}", "1x8x8x6", 2 * 64 * 6 * 4 * 9, 216, 384},
+      // Of 8 x 3 taps along each side, one at either end falls on padding; with a stride of 2 one at the beginning, of
+      // 4 x 3; 2 apart two at either end.
+      {"3x3x4x6", "window = {pad = [[1, 1], [1, 1]]}", "1x8x8x6", 2 * 22 * 22 * 6 * 4, 216, 384},
+      {"3x3x4x6", "window = {stride = [2, 2], pad = [[1, 1], [1, 1]]}", "1x4x4x6", 2 * 11 * 11 * 6 * 4, 216, 96},
+      {"3x3x4x6", "window = {pad = [[2, 2], [2, 2]], rhs_dilate = [2, 2]}", "1x8x8x6", 2 * 20 * 20 * 6 * 4, 216, 384},
       // Zeros that lhs_dilate puts between the pixels are not multiplied: one of four taps meets a pixel.
       {"2x2x4x6", "window = {pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2]}", "1x16x16x6", 2 * 256 * 6 * 4 * 1, 96, 1536},
       // Two groups of two channels; every channel by itself.
-      {"3x3x2x6", "window = {pad = [[1, 1], [1, 1]]}", "1x8x8x6", 2 * 64 * 6 * 2 * 9, 108, 384},
-      {"3x3x1x4", "window = {pad = [[1, 1], [1, 1]]}", "1x8x8x4", 2 * 64 * 4 * 1 * 9, 36, 256},
+      {"3x3x2x6", "window = {pad = [[1, 1], [1, 1]]}", "1x8x8x6", 2 * 22 * 22 * 6 * 2, 108, 384},
+      {"3x3x1x4", "window = {pad = [[1, 1], [1, 1]]}", "1x8x8x4", 2 * 22 * 22 * 4 * 1, 36, 256},
   };
   for (const Case& c : cases) {
     INFO(c.kernel << " " << c.attributes);
@@ -318,11 +320,12 @@ TEST_CASE("A transposed convolution multiplies at the inputs' positions, whateve
     const char* kernel;
     const char* window;
     double taps;
+    double met;  // along a side
   };
   const Case cases[] = {
-      {"2x2x64x128", "pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2]", 4},
-      {"3x3x64x128", "pad = [[1, 2], [1, 2]], lhs_dilate = [2, 2]", 9},
-      {"1x1x64x128", "pad = [[0, 1], [0, 1]], lhs_dilate = [2, 2]", 1},
+      {"2x2x64x128", "pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2]", 4, 28 * 2},
+      {"3x3x64x128", "pad = [[1, 2], [1, 2]], lhs_dilate = [2, 2]", 9, 28 * 3 - 1},  // the last tap once on padding
+      {"1x1x64x128", "pad = [[0, 1], [0, 1]], lhs_dilate = [2, 2]", 1, 28},
   };
   for (const Case& c : cases) {
     INFO(c.kernel);
@@ -333,7 +336,7 @@ TEST_CASE("A transposed convolution multiplies at the inputs' positions, whateve
                            "(tensor<32x28x28x128xbf16>, tensor<{}xbf16>) -> tensor<32x56x56x64xbf16>",
                            c.window, c.kernel)));
     const cost::Work w = r.work("convolution");
-    CHECK(w.matrix.value == 2.0 * 32 * 28 * 28 * 64 * 128 * c.taps);
+    CHECK(w.matrix.value == 2.0 * 32 * c.met * c.met * 64 * 128);
     CHECK(w.matrix_dtype == Dtype::bf16);
     CHECK(w.weights.value == 64 * 128 * c.taps * 2);
     CHECK(w.activations_written.value == 32.0 * 56 * 56 * 64 * 2);
@@ -392,6 +395,108 @@ TEST_CASE("A running sum is a scan: log2 of its length for each element, not the
   };
   CHECK(window("[[1023, 0]]").sum.vector.value == 1024 * 10);
   CHECK(window("[[0, 1023]]").sum.vector.value == 1024 * 10);
+}
+
+TEST_CASE("A tap of a convolution that falls on padding is no work: 7 of 9 along a side of 3") {
+  const auto flops = [](const char* extents, const char* window) {
+    return Run(single(
+                   fmt::format("%x: tensor<1x{0}x{0}x1xf32>, %k: tensor<3x3x1x1xf32>", extents),
+                   fmt::format("stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+                               "window = {{{1}}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : "
+                               "(tensor<1x{0}x{0}x1xf32>, tensor<3x3x1x1xf32>) -> tensor<1x3x3x1xf32>",
+                               extents, window)))
+        .sum.matrix.value;
+  };
+  CHECK(flops("3", "pad = [[1, 1], [1, 1]]") == 2 * 7 * 7);
+  CHECK(flops("5", "pad = [[0, 0], [0, 0]]") == 2 * 9 * 9);
+  CHECK(flops("4", "pad = [[1, 0], [1, 0]]") == 2 * 8 * 8);
+  CHECK(flops("7", "pad = [[-1, -1], [-1, -1]]") == 2 * 9 * 9);  // cropped
+}
+
+TEST_CASE(
+    "Attention of a library: KV heads divide heads and keys are no fewer than queries, in either layout, packed") {
+  struct Case {
+    const char* what;
+    const char* target;
+    std::vector<std::string> operands;
+    Attention expected;
+  };
+  const auto shape = [](std::int64_t sequences, std::int64_t heads, std::int64_t kv_heads, std::int64_t queries,
+                        std::int64_t keys, std::int64_t width) {
+    Attention a;
+    a.sequences = sequences;
+    a.heads = heads;
+    a.kv_heads = kv_heads;
+    a.q_tokens = queries;
+    a.keys = keys;
+    a.qk_dim = a.v_dim = width;
+    return a;
+  };
+  const Case cases[] = {
+      {"grouped heads",
+       "te_fused_attn_forward_ffi",
+       {"1x8192x128x128", "1x8192x8x128", "1x8192x8x128"},
+       shape(1, 128, 8, 8192, 8192, 128)},
+      {"grouped heads, heads first",
+       "__cudnn$fmhaSoftmax",
+       {"1x128x8192x128", "1x8x8192x128", "1x8x8192x128"},
+       shape(1, 128, 8, 8192, 8192, 128)},
+      {"a token, heads first",
+       "__cudnn$fmhaSoftmax",
+       {"8x32x1x128", "8x32x2049x128", "8x32x2049x128"},
+       shape(8, 32, 32, 1, 2049, 128)},
+      {"a token",
+       "te_fused_attn_forward_ffi",
+       {"8x1x32x128", "8x2049x8x128", "8x2049x8x128"},
+       shape(8, 32, 8, 1, 2049, 128)},
+      {"all heads apart",
+       "te_fused_attn_forward_ffi",
+       {"2x512x16x64", "2x512x16x64", "2x512x16x64"},
+       shape(2, 16, 16, 512, 512, 64)},
+      {"pixels to words",
+       "flash_attention",
+       {"1x4096x10x64", "1x77x10x64", "1x77x10x64"},
+       shape(1, 10, 10, 4096, 77, 64)},
+      {"packed", "te_fused_attn_forward_ffi", {"2x512x3x16x64", "0", "0"}, shape(2, 16, 16, 512, 512, 64)},
+      {"keys and values packed",
+       "te_fused_attn_forward_ffi",
+       {"2x512x16x64", "2x512x2x4x64", "0"},
+       shape(2, 16, 4, 512, 512, 64)},
+      {"backward",
+       "te_fused_attn_backward_ffi",
+       {"1x8192x128x128", "1x8192x8x128", "1x8192x8x128"},
+       shape(1, 128, 8, 8192, 8192, 128)},
+  };
+  for (const Case& c : cases) {
+    INFO(c.what);
+    const auto type = [&](std::size_t n) { return "tensor<" + c.operands[n] + "xbf16>"; };
+    const Run r(single(fmt::format("%q: {}, %k: {}, %v: {}", type(0), type(1), type(2)),
+                       fmt::format("stablehlo.custom_call @{}(%q, %k, %v) : ({}, {}, {}) -> {}", c.target, type(0),
+                                   type(1), type(2), type(0))));
+    REQUIRE(r.lowered.ops.size() == 1);
+    const auto& a = std::get<Attention>(r.lowered.ops[0].op.body);
+    CHECK(a.sequences == c.expected.sequences);
+    CHECK(a.heads == c.expected.heads);
+    CHECK(a.kv_heads == c.expected.kv_heads);
+    CHECK(a.q_tokens == c.expected.q_tokens);
+    CHECK(a.keys == c.expected.keys);
+    CHECK(a.qk_dim == c.expected.qk_dim);
+    CHECK(a.v_dim == c.expected.v_dim);
+    CHECK(a.backward == (c.what == std::string("backward")));
+    // Two products forwards, five in all backwards.
+    const double product = 2.0 * static_cast<double>(a.sequences * a.heads * a.q_tokens * a.keys * a.qk_dim);
+    CHECK(r.sum.matrix.value == (a.backward ? 5 : 2) * product);
+  }
+}
+
+TEST_CASE("An attention call whose operands are none is unknown, and the program beside it is read") {
+  const Run r(single("%q: tensor<2x512x1024xbf16>",
+                     "stablehlo.custom_call @te_fused_attn_forward_ffi(%q, %q, %q) : (tensor<2x512x1024xbf16>, "
+                     "tensor<2x512x1024xbf16>, tensor<2x512x1024xbf16>) -> tensor<2x512x1024xbf16>\n"
+                     "%s = stablehlo.tanh %q : tensor<2x512x1024xbf16>"));
+  CHECK(r.names() == std::vector<std::string>{"tanh"});
+  REQUIRE(r.flat.program.unknown.size() == 1);
+  CHECK(r.flat.program.unknown[0].name.find("te_fused_attn_forward_ffi") != std::string::npos);
 }
 
 TEST_CASE("Counts of a loop are those of the op, the arguments of its body take no memory of their own") {

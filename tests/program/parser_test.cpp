@@ -416,4 +416,16 @@ TEST_CASE("Hostile repetition takes a moment, not minutes") {
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
+TEST_CASE("An operation needs no line of its own") {
+  const Module m = parse_text(
+      "t.mlir",
+      "func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {\n"
+      "%0 = \"stablehlo.negate\"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32> %1 = stablehlo.tanh %0 : tensor<4x4xf32> "
+      "return %1 : tensor<4x4xf32>\n}\n");
+  REQUIRE(m.functions.size() == 1);
+  std::vector<std::string> names;
+  for (const Instruction& i : m.functions[0].body.body) names.emplace_back(i.name);
+  CHECK(names == std::vector<std::string>{"stablehlo.negate", "stablehlo.tanh", "return"});
+}
+
 }  // namespace llmperf::program::parser_test
