@@ -26,8 +26,9 @@ enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes };
                          "1024 or 1k, 800-1024 (uniform), lognormal:1k:0.8 (mean, spread of the logarithm)");
 }
 
-// Tokens, of which 4k are 4096.
+// Tokens, of which 4k are 4096; without an exponent, as all counts.
 std::optional<double> tokens_value(std::string_view text) {
+  if (text.find_first_of("eE") != std::string_view::npos) return std::nullopt;
   const std::size_t last = text.empty() ? std::string_view::npos : std::string_view("kKM").find(text.back());
   if (last == std::string_view::npos) return parse_double(text);
   const std::optional<double> thousands = parse_double(text.substr(0, text.size() - 1));

@@ -221,7 +221,6 @@ TEST_CASE("what multiplies with AWQ's weights depends on engine, version and dev
   };
   CHECK(kernel("rtx4090", "vllm@0.4") == "AWQ's GEMM of awq");
   CHECK(kernel("rtx4090", "vllm@0.5.2") == "AWQ's GEMM of awq");
-  CHECK(kernel("rtx4090", "vllm@2024-05") == "AWQ's GEMM of awq");
   CHECK(kernel("rtx4090", "vllm@0.5.3") == "Marlin of gptq");
   CHECK(kernel("rtx4090", "vllm@0.6.3 (2024-09)") == "Marlin of gptq");
   CHECK(kernel("rtx4090", "vllm") == "Marlin of gptq");

@@ -25,8 +25,8 @@ class Errors(unittest.TestCase):
             self.assertTrue(issubclass(kind, llmperf.Error))
 
     def test_names_get_the_nearest_ones(self):
-        error = self.bad("unknown model 'qwen7b'", "'qwen-7b'", model="qwen7b")
-        self.assertEqual(error.errors[0]["message"], "unknown model 'qwen7b'")
+        error = self.bad("unknown model 'qwen-7c'", "'qwen-7b'", model="qwen-7c")
+        self.assertEqual(error.errors[0]["message"], "unknown model 'qwen-7c'")
         self.assertIn("qwen-7b", error.hints[0])
 
     def test_unknown_keywords_too(self):
@@ -64,8 +64,8 @@ class Errors(unittest.TestCase):
         self.bad(model="/nowhere/model.yaml", kind=(llmperf.BadInput, llmperf.Failed))
 
     def test_errors_can_be_pickled(self):
-        error = pickle.loads(pickle.dumps(self.bad(model="qwen7b")))
-        self.assertEqual(error.hints, self.bad(model="qwen7b").hints)
+        error = pickle.loads(pickle.dumps(self.bad(model="qwen-7c")))
+        self.assertEqual(error.hints, self.bad(model="qwen-7c").hints)
         with self.assertRaises(llmperf.DoesNotFit) as caught:
             llmperf.estimate("llama-3-70b", "rtx4090")
         self.assertIs(pickle.loads(pickle.dumps(caught.exception)).result.fits, False)

@@ -57,7 +57,7 @@ class Threads(unittest.TestCase):
                 llmperf.sweep("qwen-7b", "rtx4090", batch="1-64*2").to_dict()
                 llmperf.sweep("qwen-7b", "rtx4090", batch="1-64*2").__arrow_c_array__()
                 try:
-                    llmperf.estimate("qwen7b", "rtx4090")
+                    llmperf.estimate("qwen-7c", "rtx4090")
                 except llmperf.BadInput:
                     pass
             gc.collect()

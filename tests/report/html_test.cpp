@@ -130,7 +130,7 @@ TEST_CASE("a key without a label is spelt out without its unit", "[html]") {
 
 TEST_CASE("nothing in a document ends its script element", "[html]") {
   const std::string page = render_html(document(R"("label": "</script><!-- \u2028 &")"), Language::english);
-  CHECK(page.find(R"(\u003c/script\u003e\u003c!-- \u2028 \u0026)") != std::string::npos);
+  CHECK(page.find(R"(\u003c/script\u003e\u003c!-- ? \u0026)") != std::string::npos);
   CHECK(page.find("&lt;/script&gt;&lt;!-- ? &amp;") != std::string::npos);
 }
 

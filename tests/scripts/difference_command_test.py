@@ -66,6 +66,7 @@ class Difference(ProgramTest):
         difference = self.json("compare", "a.json", "b.json")
         self.assertEqual(difference["inputs"], [{"name": "batch", "before": 1, "after": 8},
                                                 {"name": "weights", "before": "bf16", "after": "w4a16-g128"},
+                                                {"name": "weights_kernel", "before": None, "after": "Marlin"},
                                                 {"name": "kv", "before": "bf16", "after": "fp16"},
                                                 {"name": "activations", "before": "bf16", "after": "fp16"}])
         headline = self.headline(difference)

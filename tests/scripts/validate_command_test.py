@@ -178,7 +178,7 @@ class Validate(ProgramTest):
     def test_rows_beyond_what_was_fitted_are_extrapolated(self):
         rows = self.validate(DECODE, DECODE.replace("bf16,1,", "bf16,1024,"), DECODE.replace("1.5-7b", "1.5-110b"))["rows"]
         self.assertEqual([row["extrapolated"] for row in rows], [False, True, True])
-        self.assertIn("batch 1024", rows[1]["remark"])
+        self.assertIn("batch 1,024", rows[1]["remark"])
         self.assertIn("parameters", rows[2]["remark"])
 
     def test_rows_marked_untrusted_are_listed_and_not_scored(self):
