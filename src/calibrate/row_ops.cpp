@@ -316,7 +316,7 @@ estimate::Choices step_choices(const StepRow& row, const RuntimeProfile& profile
   estimate::Choices choices;
   choices.weights = row.weights;
   if (row.weights == "bf16" && runtime_name(row).starts_with("llama.cpp")) {
-    choices.weights = "BF16";  // the GGUF type, which is no scheme of any engine
+    choices.weights = "bf-16";  // the GGUF type: `bf16` alone is a scheme of other engines
   }
   if (row.ubatch > 0 && model::gguf_weights(*choices.weights) == nullptr) {
     throw Error::bad_input(fmt::format("'ubatch' is how llama.cpp cuts prompts, which does not run {}", row.weights),

@@ -156,7 +156,7 @@ class OwnFiles(ProgramTest):
             self.assertEqual((shown["name"], shown["weights"], shown["kv"], shown["weight_bytes"]), ("Llama-FP8", "fp8", "fp8", size))
         estimate = ["estimate", "-m", "./Llama-FP8", "--hw", "h100-sxm"]
         self.assertIn("weights fp8, KV cache fp8 (checkpoint)", self.output(*estimate))
-        self.assertIn("weights bf16, KV cache bf16, activations", self.output(*estimate, "--weights", "bf16", "--kv", "bf16"))
+        self.assertIn("weights bf16, KV cache bf16\n", self.output(*estimate, "--weights", "bf16", "--kv", "bf16"))
 
     def test_an_architecture_it_does_not_know_is_an_error(self):
         file = self.write("config.json", '{"model_type": "t5", "hidden_size": 768}')

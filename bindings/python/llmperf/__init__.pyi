@@ -44,6 +44,7 @@ class Estimate(Result):
     prompt_tokens: Optional[float]
     generate_tokens: Optional[float]
     weights: Optional[str]
+    weights_kernel: Optional[str]
     kv: Optional[str]
     activations: Optional[str]
     options: Optional[str]
@@ -160,7 +161,7 @@ def estimate(
     must_fit: bool = True,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
+    assume: Optional[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
     # requests processed together
     batch: Optional[Count] = None,
     # prompt tokens of a request; 128k is 131072
@@ -194,7 +195,7 @@ def estimate(
     draft: Optional[Text] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
     kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
@@ -216,6 +217,8 @@ def estimate(
     # of a profile that says what load leaves of the clock: short (a single prompt) or sustained (steady serving,
     # training) [the profile's own]
     power: Optional[Literal["short", "sustained"]] = None,
+    # a device draws no more than 245W: its clock follows, its memory's does not [all of its power]
+    power_limit: Optional[Text] = None,
     # arrays of tiles: default (the best mapping found), published (the published mapper's formulas) or roofline
     tile_model: Optional[Literal["default", "published", "roofline"]] = None,
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
@@ -339,7 +342,7 @@ def explain(
     model: Optional[Named] = None, hw: Optional[Named] = None, number: Optional[str] = None, *,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
+    assume: Optional[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
     # requests processed together
     batch: Optional[Count] = None,
     # prompt tokens of a request; 128k is 131072
@@ -373,7 +376,7 @@ def explain(
     draft: Optional[Text] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
     kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
@@ -395,6 +398,8 @@ def explain(
     # of a profile that says what load leaves of the clock: short (a single prompt) or sustained (steady serving,
     # training) [the profile's own]
     power: Optional[Literal["short", "sustained"]] = None,
+    # a device draws no more than 245W: its clock follows, its memory's does not [all of its power]
+    power_limit: Optional[Text] = None,
     # arrays of tiles: default (the best mapping found), published (the published mapper's formulas) or roofline
     tile_model: Optional[Literal["default", "published", "roofline"]] = None,
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
@@ -524,7 +529,7 @@ def sweep(
     threads: Optional[int] = None,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Many[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]]] = None,
+    assume: Optional[Many[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]]] = None,
     # requests processed together
     batch: Optional[Many[Count]] = None,
     # prompt tokens of a request; 128k is 131072
@@ -558,7 +563,7 @@ def sweep(
     draft: Optional[Many[Text]] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
+    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
     kv: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]]] = None,
@@ -580,6 +585,8 @@ def sweep(
     # of a profile that says what load leaves of the clock: short (a single prompt) or sustained (steady serving,
     # training) [the profile's own]
     power: Optional[Many[Literal["short", "sustained"]]] = None,
+    # a device draws no more than 245W: its clock follows, its memory's does not [all of its power]
+    power_limit: Optional[Many[Text]] = None,
     # arrays of tiles: default (the best mapping found), published (the published mapper's formulas) or roofline
     tile_model: Optional[Many[Literal["default", "published", "roofline"]]] = None,
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
@@ -703,7 +710,7 @@ def serve(
     model: Optional[Named] = None, hw: Optional[Named] = None, *,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
+    assume: Optional[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
     # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
     # tokens that a step keeps on the mean
@@ -713,7 +720,7 @@ def serve(
     draft: Optional[Text] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
     kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
@@ -733,6 +740,8 @@ def serve(
     # of a profile that says what load leaves of the clock: short (a single prompt) or sustained (steady serving,
     # training) [the profile's own]
     power: Optional[Literal["short", "sustained"]] = None,
+    # a device draws no more than 245W: its clock follows, its memory's does not [all of its power]
+    power_limit: Optional[Text] = None,
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
     # hardware file's]
     price: Optional[Text] = None,
@@ -777,6 +786,9 @@ def serve(
     input: Optional[Text] = None,
     # tokens to generate for a request, likewise
     output: Optional[Text] = None,
+    # of a closed loop whose --input or --output is one number: spread (evenly within 3 % of it, so that requests do not
+    # end and begin together) or exact
+    lengths: Optional[Literal["spread", "exact"]] = None,
     # what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of eight
     # different ones
     prefix: Optional[Text] = None,
@@ -832,7 +844,7 @@ def capacity(
     must_fit: bool = True,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
+    assume: Optional[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
     # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
     # tokens that a step keeps on the mean
@@ -842,7 +854,7 @@ def capacity(
     draft: Optional[Text] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
+    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
     kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
@@ -862,6 +874,8 @@ def capacity(
     # of a profile that says what load leaves of the clock: short (a single prompt) or sustained (steady serving,
     # training) [the profile's own]
     power: Optional[Literal["short", "sustained"]] = None,
+    # a device draws no more than 245W: its clock follows, its memory's does not [all of its power]
+    power_limit: Optional[Text] = None,
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
     # hardware file's]
     price: Optional[Text] = None,
@@ -906,6 +920,9 @@ def capacity(
     input: Optional[Text] = None,
     # tokens to generate for a request, likewise
     output: Optional[Text] = None,
+    # of a closed loop whose --input or --output is one number: spread (evenly within 3 % of it, so that requests do not
+    # end and begin together) or exact
+    lengths: Optional[Literal["spread", "exact"]] = None,
     # what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of eight
     # different ones
     prefix: Optional[Text] = None,
