@@ -16,9 +16,8 @@
 #include "hardware/device.h"
 #include "model/video_dit.h"
 #include "request/capacity_search.h"
-#include "result/capacity.h"
 #include "result/document.h"
-#include "result/version.h"
+#include "result/serving.h"
 #include "sweep/choice.h"
 #include "sweep/runner.h"
 
