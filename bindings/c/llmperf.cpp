@@ -12,6 +12,7 @@
 #include "answer/estimate.h"
 #include "answer/points.h"
 #include "answer/serve.h"
+#include "base/version.h"
 #include "bindings/c/call.h"
 #include "hardware/device.h"
 #include "model/video_dit.h"
