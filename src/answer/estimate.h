@@ -11,8 +11,6 @@
 #include "result/explanation.h"
 #include "result/generation.h"
 #include "result/row.h"
-#include "result/training.h"
-#include "result/video.h"
 #include "sweep/row.h"
 
 namespace llmperf::answer {

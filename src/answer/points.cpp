@@ -13,9 +13,8 @@
 #include "base/text.h"
 #include "descriptor/csv.h"
 #include "request/names.h"
+#include "result/generation.h"
 #include "result/row.h"
-#include "result/training.h"
-#include "result/video.h"
 
 namespace llmperf::answer {
 namespace {

@@ -14,7 +14,6 @@
 #include "calibrate/advice.h"
 #include "calibrate/data_checks.h"
 #include "calibrate/fit.h"
-#include "calibrate/pattern_search.h"
 #include "calibrate/predictor.h"
 #include "calibrate/serving_predictor.h"
 #include "calibrate/validation.h"
@@ -641,10 +640,6 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
   profile.hardware = device.name;
   return result;
 }
-
-}  // namespace
-
-namespace {
 
 bool is_run(const Row& row) { return std::holds_alternative<ServingRow>(row.of); }
 

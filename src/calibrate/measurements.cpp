@@ -411,6 +411,17 @@ class FileParser {
     }
     into_->refused.push_back({{problems_.file(), reader_.line(), column}, std::move(message), std::move(hint)});
   }
+  void problem(Column c, const Error& error) {
+    problem(place(c), error.diagnostics().front().message, error.diagnostics().front().hint);
+  }
+  std::optional<Dtype> element_type(Column c, const std::string& text) {
+    const std::optional<Dtype> known = parse_dtype(text);
+    if (!known && !text.empty()) {
+      const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
+      problem(place(c), fmt::format("unknown element type {}", quote(text)), name_hint(text, names));
+    }
+    return known;
+  }
   // Lines that are no CSV.
   void note_broken() {
     try {
@@ -494,7 +505,7 @@ class FileParser {
       try {
         parse(text(c));
       } catch (const Error& error) {
-        problem(place(c), error.diagnostics().front().message, error.diagnostics().front().hint);
+        problem(c, error);
       }
     };
     serving::Lengths input{.high = static_cast<double>(serving::kMaxLength)};
@@ -625,13 +636,7 @@ class FileParser {
   OpRow op() {
     OpRow o;
     o.op = required("op");
-    const std::string dtype = required("dtype");
-    if (const std::optional<Dtype> known = parse_dtype(dtype)) {
-      o.dtype = *known;
-    } else if (!dtype.empty()) {
-      const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
-      problem(place("dtype"), fmt::format("unknown element type {}", quote(dtype)), name_hint(dtype, names));
-    }
+    o.dtype = element_type("dtype", required("dtype")).value_or(o.dtype);
     each_field(o, CellReader{*this});
     if (std::optional<OpShape> shape = shape_of_word(o.op)) {
       o.shape = std::move(*shape);
@@ -661,13 +666,7 @@ class FileParser {
 
   // The type of a cache; empty for that of the rest.
   void set_cache(std::string& kv_dtype, Dtype dtype) {
-    if (kv_dtype.empty()) return;
-    if (!parse_dtype(kv_dtype)) {
-      const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
-      problem(place("kv_dtype"), fmt::format("unknown element type {}", quote(kv_dtype)), name_hint(kv_dtype, names));
-    } else if (kv_dtype == name(dtype)) {
-      kv_dtype.clear();
-    }
+    if (element_type("kv_dtype", kv_dtype) && kv_dtype == name(dtype)) kv_dtype.clear();
   }
 
   // The scheme in its canonical spelling; empty for the type of the other operand.
@@ -678,7 +677,7 @@ class FileParser {
       weights = model::parse_weight_scheme(weights).name;
       if (weights == name(dtype)) weights.clear();
     } catch (const Error& error) {
-      problem(place("weights"), error.diagnostics().front().message, error.diagnostics().front().hint);
+      problem("weights", error);
     }
   }
   // Of a whole model, whose cache some names tell as well.

@@ -1,11 +1,10 @@
-#include "calibrate/pattern_search.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "calibrate/fit.h"
 #include "calibrate/statistics.h"
 
 namespace llmperf::calibrate {

@@ -1,7 +1,7 @@
 // `llmperf capacity`: how many of which devices serve a rate of requests within bounds, and what that costs.
 #include <fmt/format.h>
 
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
 #include "report/reports.h"
@@ -10,16 +10,12 @@
 namespace llmperf::cli {
 namespace {
 
-struct CapacityFlags {
-  request::CapacityQuery query;
-};
-
-Answer capacity_answer(const CapacityFlags& flags, const Context&) {
+Answer capacity_answer(const request::CapacityQuery& query, const Context&) {
   request::Sources sources;
   const InterruptGuard guard;
   const request::CapacityResult result = [&] {
     Progress progress;  // whose line goes with it
-    return request::search_capacity(flags.query, sources, &interruption(),
+    return request::search_capacity(query, sources, &interruption(),
                                     [&](std::size_t done, std::size_t all) { progress(done, all, "candidates"); });
   }();
   Answer answer{report::capacity_report(result)};
@@ -38,8 +34,8 @@ Answer capacity_answer(const CapacityFlags& flags, const Context&) {
 void add_capacity(Command& root) {
   Command& command = root.add_command(
       "capacity", "the cheapest devices, plan and weights that serve a rate of requests within bounds");
-  CapacityFlags& flags = answers(command, capacity_answer);
-  command.add_fields(flags.query.request, "s");
+  request::CapacityQuery& query = answers(command, capacity_answer);
+  command.add_fields(query.request, "s");
   command.find("--model")->required();
   command.find("--rate")->required();
   command.find("--slo")->required();
@@ -49,8 +45,8 @@ void add_capacity(Command& root) {
   command.find("--tp")->about = "tensor-parallel devices of a replica, comma-separated [1, 2, 4 … of a node]";
   command.find("--weights")->about += "; several, comma-separated, are compared";
   command.find("--engine")->about += "; several, comma-separated, are compared";
-  command.add("--pd", flags.query.disaggregated, "try prompts and decode on replicas of their own as well");
-  command.add("--minimise", flags.query.minimise,
+  command.add("--pd", query.disaggregated, "try prompts and decode on replicas of their own as well");
+  command.add("--minimise", query.minimise,
               {{"cost", request::Minimise::cost},
                {"devices", request::Minimise::devices},
                {"energy", request::Minimise::energy}},

@@ -3,7 +3,7 @@
 
 #include "answer/catalog.h"
 #include "base/error.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "hardware/device.h"

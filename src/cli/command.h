@@ -2,6 +2,7 @@
 // Help, completion, manual pages and studies read the same description.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
@@ -15,9 +16,12 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "cli/values.h"
+#include "base/list.h"
 #include "report/document.h"
+#include "report/reports.h"
 #include "request/request.h"
+#include "result/generation.h"
+#include "sweep/values.h"
 
 namespace llmperf::cli {
 
@@ -62,6 +66,16 @@ struct Context {
 using Action = std::function<int(const Context&)>;
 
 using request::Values;
+// Values of flags: all take the flag's name for their messages and throw Error(bad_input).
+using request::amount_value;
+using request::count_value;
+using request::number_value;
+using sweep::list_value;
+struct Bounds {
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+  request::Kilo kilo = request::Kilo::none;  // what a suffix k means
+};
 
 // A flag, or an argument: what stands on its own.
 struct Flag {
@@ -219,5 +233,22 @@ std::string worded(const std::string& message);
 Error worded(const Error& error);
 
 std::string help_text(const Command& command, const std::string& path);
+
+// ---- The command line as a whole: all subcommands, and how words become one that runs.
+
+// The root with every subcommand.
+Command all_commands();
+
+// A subcommand adds itself to the root.
+using AddCommand = void(Command& root);
+AddCommand add_calibrate, add_capacity, add_compare, add_completion, add_estimate, add_explain, add_explore, add_graph,
+    add_import, add_limits, add_list, add_man, add_map, add_map_collective, add_map_model, add_merge, add_parallel,
+    add_replay, add_report, add_run, add_serve, add_show, add_sweep, add_validate;
+
+// The words as a shell reads them, without what says where output goes.
+std::string command_text(std::span<const std::string> words);
+
+// Parses the command line, runs the subcommand and maps errors to messages and exit status.
+int run(int argc, const char* const* argv);
 
 }  // namespace llmperf::cli

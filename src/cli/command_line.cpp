@@ -1,5 +1,3 @@
-#include "cli/command_line.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,10 +12,11 @@
 
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "report/document.h"
-#include "result/version.h"
+#include "result/document.h"
 
 namespace llmperf::cli {
 namespace {

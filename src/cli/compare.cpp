@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/estimate.h"
 #include "descriptor/node.h"
 #include "report/reports.h"

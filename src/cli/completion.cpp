@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/output.h"
 #include "descriptor/catalog.h"
 #include "report/document.h"

@@ -6,19 +6,17 @@
 #include <iostream>
 #include <iterator>
 
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "report/reports.h"
-#include "report/step_trace.h"
+#include "report/trace.h"
 
 namespace llmperf::cli {
 namespace {
 
 using report::step_trace;
 
-struct EstimateFlags {
-  std::string file;
+struct EstimateFlags : RequestFlags {
   std::string number;  // of explain
-  request::Request request;
   report::Detail detail = report::Detail::summary;
 };
 
@@ -52,6 +50,8 @@ Flag& add_detail(Command& command, report::Detail& detail, const char* about) {
                      "LEVEL", about);
 }
 
+namespace {
+
 request::Request read_request(const std::string& path) {
   if (path == "-") {
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
@@ -60,19 +60,33 @@ request::Request read_request(const std::string& path) {
   return request::parse_request(descriptor::parse_json(descriptor::read_text_file(path), path));
 }
 
-request::Request merged(const request::Request& under, const request::Request& over) {
-  request::Request all = under;
+}  // namespace
+
+request::Request RequestFlags::asked() const {
+  if (file.empty()) return request;
+  request::Request all = read_request(file);
   for (const request::Field& field : request::fields()) {
-    if (const auto value = get(over, field)) set(all, field, *value);
+    if (const auto value = get(request, field)) set(all, field, *value);
   }
   return all;
 }
 
+void add_request_file(Command& command, RequestFlags& flags) {
+  command.add("--request", flags.file, "FILE",
+              "JSON of a request, or a result that was saved with one; - is stdin; flags go over it");
+}
+
+void add_request(Command& command, RequestFlags& flags, std::string_view workloads) {
+  command.add_fields(flags.request, workloads);
+  for (const char* flag : {"--model", "--hw"}) command.find(flag)->required().unless = "--request";
+  add_request_file(command, flags);
+}
+
 namespace {
 
-// What the file asks for with the flags over it. `command`: that is asked, for the message about what is missing.
+// What is asked for. `command`: that is asked, for the message about what is missing.
 request::Request request_of(const EstimateFlags& flags, const char* command) {
-  request::Request request = flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
+  request::Request request = flags.asked();
   answer::check_complete(request, fmt::format("llmperf {} --help says what it takes", command));
   return request;
 }
@@ -93,13 +107,6 @@ Answer explain_answer(const EstimateFlags& flags, const Context&) {
   request::Sources sources;
   const answer::Explained explained = answer::explain(request_of(flags, "explain"), sources, flags.number);
   return {explained.one ? report::explain_report(*explained.one) : report::explainable_report(explained.all)};
-}
-
-void add_request(Command& command, EstimateFlags& flags, std::string_view workloads) {
-  command.add_fields(flags.request, workloads);
-  for (const char* flag : {"--model", "--hw"}) command.find(flag)->required().unless = "--request";
-  command.add("--request", flags.file, "FILE",
-              "JSON of a request, or a result that was saved with one; - is stdin; flags go over it");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "answer/estimate.h"
 #include "cli/command.h"
@@ -15,8 +16,14 @@ namespace llmperf::cli {
 Answer answer_of(const answer::Estimated& estimated, report::Detail detail, bool curve);
 Flag& add_detail(Command& command, report::Detail& detail, const char* about);
 
-// The request of a file, or of stdin where `path` is "-".
-request::Request read_request(const std::string& path);
-// `over` where it asks for something, else `under`.
-request::Request merged(const request::Request& under, const request::Request& over);
+// A request as flags say it, over the one of a file where there is one.
+struct RequestFlags {
+  std::string file;
+  request::Request request;
+  request::Request asked() const;
+};
+void add_request_file(Command& command, RequestFlags& flags);
+// … and the fields of the workloads, of which a model and a device are needed.
+void add_request(Command& command, RequestFlags& flags, std::string_view workloads);
+
 }  // namespace llmperf::cli

@@ -6,20 +6,18 @@
 #include "answer/estimate.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/estimate.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "descriptor/catalog.h"
-#include "report/html/explorer.h"
+#include "report/html/html.h"
 
 namespace llmperf::cli {
 namespace {
 
-struct ExploreFlags {
-  std::string file;
+struct ExploreFlags : RequestFlags {
   std::string output = "llmperf-explorer.html";
-  request::Request request;
   report::Language language = report::Language::english;
 };
 
@@ -60,7 +58,7 @@ int explore_action(const ExploreFlags& flags, const Context&) {
   if (const std::string missing = report::explorer_missing(); !missing.empty()) {
     throw Error::failed(missing, "in the sources: scripts/quickstart.sh --explorer");
   }
-  request::Request request = flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
+  request::Request request = flags.asked();
   WrittenFile file(flags.output == "-" ? "" : flags.output);
   check_answer(request);
   report::FileNames names;
@@ -82,8 +80,7 @@ void add_explore(Command& root) {
       "explore", "a page that computes by itself, offline: change anything, compare setups, pick a device");
   ExploreFlags& flags = command.runs(explore_action);
   command.add("-o,--output", flags.output, "FILE", "HTML file to write; - is stdout [llmperf-explorer.html]");
-  command.add("--request", flags.file, "FILE",
-              "JSON of a request, or a result that was saved with one; - is stdin; flags go over it");
+  add_request_file(command, flags);
   command.add_fields(flags.request, "ts");
   add_language(command, flags.language, "en or zh [the browser's]");
 }

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/estimate.h"
 #include "cli/files.h"
 #include "cli/output.h"
@@ -16,7 +16,7 @@
 #include "program/partition.h"
 #include "program/recovered_model.h"
 #include "report/reports.h"
-#include "report/step_trace.h"
+#include "report/trace.h"
 #include "request/resolve.h"
 #include "result/program.h"
 

@@ -1,3 +1,3 @@
-#include "cli/command_line.h"
+#include "cli/command.h"
 
 int main(int argc, char** argv) { return llmperf::cli::run(argc, argv); }

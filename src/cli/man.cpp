@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "base/version.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 

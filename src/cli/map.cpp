@@ -7,7 +7,7 @@
 #include "base/list.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "hardware/runtime_profile.h"
@@ -16,7 +16,6 @@
 #include "mapper/tile/study.h"
 #include "mapper/tile/tile_mapper.h"
 #include "report/reports.h"
-#include "result/collective.h"
 #include "result/mapping.h"
 
 namespace llmperf::cli {

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include "base/number.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/output.h"
 #include "mapper/tile/machine.h"
 #include "mapper/tile/residency.h"
 #include "report/reports.h"
 #include "request/resolve.h"
-#include "result/step_mapping.h"
+#include "result/mapping.h"
 
 namespace llmperf::cli {
 namespace {

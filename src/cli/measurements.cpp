@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/validation.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "import/import.h"

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/rows.h"
 
 namespace llmperf::cli {

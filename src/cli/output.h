@@ -23,6 +23,10 @@ struct OutputFlags {
 void add_language(Command& command, report::Language& language, const char* about);
 void add_output_flags(Command& command, OutputFlags& flags);
 
+// The format that a flag names, and the one that an export's extension asks for: .json .csv .md .html .trace.json.
+report::Format format_value(std::string_view flag, std::string_view text);
+report::Format export_format(std::string_view path);
+
 // Opens everything before the work starts, so that an unwritable path costs no work. A file appears under its name only
 // when it is complete; one that was not committed is removed. Where reports are caught (context.caught) nothing is
 // printed, and exports are written as ever.

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/output.h"
 #include "report/reports.h"
 #include "request/resolve.h"

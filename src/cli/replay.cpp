@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/validation.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"

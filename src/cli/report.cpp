@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "descriptor/node.h"

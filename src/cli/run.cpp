@@ -12,7 +12,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"

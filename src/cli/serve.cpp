@@ -6,21 +6,16 @@
 #include <chrono>
 #include <optional>
 
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
-#include "report/serving_trace.h"
+#include "report/trace.h"
 
 namespace llmperf::cli {
 namespace {
 
-struct ServeFlags {
-  std::string file;
-  request::Request request;
-};
-
-Answer serve_answer(const ServeFlags& flags, const Context& context) {
-  const request::Request asked = flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
+Answer serve_answer(const RequestFlags& flags, const Context& context) {
+  const request::Request asked = flags.asked();
   answer::check_complete(asked, "llmperf serve --help says what it takes");
   request::Sources sources;
   const InterruptGuard guard;
@@ -60,11 +55,8 @@ void add_serve(Command& root) {
   Command& command = root.add_command(
       "serve",
       "traffic on a serving engine, step by step: TTFT, TPOT, throughput and what keeps them from being better");
-  ServeFlags& flags = answers(command, serve_answer, Traced::yes);
-  command.add_fields(flags.request, "s");
-  for (const char* flag : {"--model", "--hw"}) command.find(flag)->required().unless = "--request";
-  command.add("--request", flags.file, "FILE",
-              "JSON of a request, or a result that was saved with one; - is stdin; flags go over it");
+  RequestFlags& flags = answers(command, serve_answer, Traced::yes);
+  add_request(command, flags, "s");
 }
 
 }  // namespace llmperf::cli

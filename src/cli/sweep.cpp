@@ -10,7 +10,7 @@
 #include "answer/points.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/rows.h"
 #include "report/document.h"

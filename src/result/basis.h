@@ -10,6 +10,10 @@
 #include "estimate/training.h"
 #include "estimate/video.h"
 
+namespace llmperf::estimate {
+struct ProgramSetup;
+}
+
 namespace llmperf::result {
 
 // The label every speed-of-light result carries.
@@ -67,5 +71,19 @@ std::string training_label(const estimate::Setup& setup);
 std::vector<std::string> training_extrapolations(const estimate::Setup& setup,
                                                  const estimate::TrainingEstimate& estimate);
 std::optional<Band> training_band(const estimate::Setup& setup, const estimate::TrainingEstimate& estimate);
+
+// ---- What the numbers of an estimate rest on: "1008 GB/s memory bandwidth", "datasheet".
+
+struct Figure {
+  std::string key;  // JSON: "memory_bandwidth_bytes_per_s"
+  std::string label;
+  std::string text;  // value for people
+  double value = 0;  // SI
+  hardware::Provenance provenance = hardware::Provenance::assumed;
+};
+std::vector<Figure> figures_used(const estimate::Setup& setup);
+std::vector<Figure> figures_used(const estimate::VideoSetup& setup);
+// `products`: the type that most of its products run in.
+std::vector<Figure> figures_used(const estimate::ProgramSetup& setup, Dtype products);
 
 }  // namespace llmperf::result

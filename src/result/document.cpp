@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "result/capacity.h"
 #include "result/catalog.h"
-#include "result/collective.h"
 #include "result/compare.h"
 #include "result/difference.h"
 #include "result/explanation.h"
@@ -17,10 +15,7 @@
 #include "result/parallel.h"
 #include "result/program.h"
 #include "result/serving.h"
-#include "result/step_mapping.h"
 #include "result/study.h"
-#include "result/training.h"
-#include "result/video.h"
 
 namespace llmperf::result {
 namespace {

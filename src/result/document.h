@@ -8,6 +8,10 @@
 
 #include "result/field.h"
 
+namespace llmperf {
+struct Build;
+}
+
 namespace llmperf::result {
 
 // One object, ends in a newline.
@@ -32,5 +36,9 @@ std::string documentation_of_parts();
 // The document as a JSON Schema, and the name of its file in docs/schema.
 std::string schema(const Documented& documented);
 std::string schema_file(const Documented& documented);
+
+// What `llmperf --version --json` prints.
+// {"schema": "llmperf.version", "schema_version": 1, "version": …, "commit": …, "compiler": …, "data_date": …}
+std::string version_document(const Build& build);
 
 }  // namespace llmperf::result

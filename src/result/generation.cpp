@@ -1,8 +1,10 @@
 #include "result/generation.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
+#include "hardware/runtime_execution.h"
 #include "model/parameters.h"
 
 namespace llmperf::result {
@@ -352,6 +354,293 @@ Generation generation(const estimate::Estimator& estimator, const Estimate& esti
          g.setup->cards.empty() ? g.setup->device->name : g.setup->cards[i].device->name, estimator.capacity(i)});
   }
   return g;
+}
+
+namespace {
+
+struct TrainingInputs {
+  const Training* of;
+  const estimate::Setup& setup() const { return *of->setup; }
+  const graph::Execution& execution() const { return of->setup->execution; }
+  const estimate::TrainingScenario& scenario() const { return of->estimate->scenario; }
+  const graph::TrainingOptions& options() const { return of->estimate->options; }
+};
+struct TrainingMemoryUsed {
+  const estimate::TrainingEstimate* of;
+};
+struct LayerRun {
+  std::int64_t first_layer = 0;
+  std::int64_t layers = 0;
+};
+struct TrainingStage {
+  std::int64_t layers = 0;
+  std::vector<LayerRun> runs;
+};
+std::vector<TrainingStage> stages_of(const Training& t) {
+  const graph::StageSplit& split = t.estimate->split;
+  std::vector<TrainingStage> stages;
+  for (std::int64_t stage = 0; stage < split.stages; ++stage) {
+    stages.push_back({split.layers(stage), {}});
+    for (std::int64_t run = stage; run < split.runs(); run += split.stages) {
+      stages.back().runs.push_back({split.first[static_cast<std::size_t>(run)], split.layers_of_run(run)});
+    }
+  }
+  return stages;
+}
+
+}  // namespace
+
+std::vector<std::string> Training::beyond() const { return training_extrapolations(*setup, *estimate); }
+Bands Training::bands() const {
+  return {{"step", estimate->fits ? band_of(training_band(*setup, *estimate), estimate->time) : std::nullopt}};
+}
+
+estimate::Spent Training::spent() const {
+  if (!estimate->fits) return {};
+  return estimate::spent(setup->price, setup->device->power_w, d(estimate->plan.devices()), estimate->time);
+}
+
+namespace {
+
+// Of a step, over its tokens.
+std::optional<double> per_token(const Training& t, std::optional<double> of_step) {
+  const double tokens = t.estimate->tokens_per_second * t.estimate->time.value;
+  return of_step ? std::optional(*of_step / tokens) : std::nullopt;
+}
+
+}  // namespace
+
+Type fields_of(const Fields<TrainingInputs>&) {
+  using I = TrainingInputs;
+  return named_model_and_device<I>()
+      .row("plan", "as text", [](const I& i) { return graph::to_text(i.of->estimate->plan); })
+      .row("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
+      .of<&I::scenario, &estimate::TrainingScenario::global_batch>("global_batch", "sequences of a step")
+      .of<&I::scenario, &estimate::TrainingScenario::micro_batch>("micro_batch", "sequences of a micro-batch")
+      .of<&I::scenario, &estimate::TrainingScenario::sequence>("sequence_tokens", "of each sequence")
+      .of("weights", "type", [](const I& i) { return i.execution().weights.name; })
+      .of("activations", "type", [](const I& i) { return i.execution().activations; })
+      .of<&I::options, &graph::TrainingOptions::gradient_bits>("gradient_bits", "of a parameter's gradient")
+      .of<&I::options, &graph::TrainingOptions::optimizer_bits>("optimizer_bits", "of a parameter's state")
+      .of<&I::options, &graph::TrainingOptions::recompute>("recompute", "\"none\", \"selective\" or \"full\"")
+      .of<&I::options, &graph::TrainingOptions::zero>("zero", "stage of ZeRO")
+      .of<&I::options, &graph::TrainingOptions::chunks>("interleave", "runs of layers per stage")
+      .of("options", "of the runtime",
+          [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); })
+      .json("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
+      .of("plan", "how the model is spread over them", [](const I& i) { return i.of->estimate->plan; })
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+      .json("runtime", "the runtime profile", [](const I& i) { return i.setup().profile->name; })
+      .only_when([](const I& i) { return i.setup().profile != nullptr; })
+      .json("separate_gradients", "true", [](const I&) { return true; })
+      .only_when([](const I& i) { return !i.options().fused_gradients; })
+      .json("exposed_sums", "true", [](const I&) { return true; })
+      .only_when([](const I& i) { return !i.options().overlapped_sums; });
+}
+
+Type fields_of(Fields<LayerRun> f) {
+  return f.of<&LayerRun::first_layer>("first_layer", "from 0").of<&LayerRun::layers>("layers", "how many");
+}
+
+Type fields_of(Fields<TrainingStage> f) {
+  return f.of<&TrainingStage::layers>("layers", "how many")
+      .of<&TrainingStage::runs>("runs", "of layers, several with `--interleave`");
+}
+
+Type fields_of(Fields<TrainingMemoryUsed> f) {
+  using M = TrainingMemoryUsed;
+  using E = estimate::TrainingEstimate;
+  using Held = cost::Memory;
+  return f.json("stage", "of the device", [](const M& m) { return m.of->fullest_stage + 1; })
+      .of<&M::of, &E::memory, &Held::weights>("weight_bytes",
+                                              "with `zero` 3 in a pipeline the share and what is gathered")
+      .of<&M::of, &E::memory, &Held::gradients>("gradient_bytes", "gradients")
+      .of<&M::of, &E::memory, &Held::optimizer>("optimizer_bytes", "state of the optimiser")
+      .of<&M::of, &E::memory, &Held::activation>("activation_bytes", "of all micro-batches in flight")
+      .of<&M::of, &E::layer_activations>("layer_activation_bytes", "part of it: of one micro-batch and layer")
+      .of<&M::of, &E::memory, &Held::workspace>("workspace_bytes", "what one layer needs beside them")
+      .of<&M::of, &E::memory, &Held::reserve>("reserve_bytes", "what the runtime keeps for itself")
+      .of<&M::of, &E::memory, &Held::total>("total_bytes", "the sum")
+      .of<&M::of, &E::capacity>("capacity_bytes", "what there is");
+}
+
+Type fields_of(const Fields<Training>&) {
+  using T = Training;
+  using E = estimate::TrainingEstimate;
+  return with_phases(
+      answer_fields<T, TrainingInputs>(
+          "`step` of `step_s`; null without a profile and outside of the published runs that it was compared with")
+          .of<&T::estimate, &E::time>("step_s", "`compute_s` + `bubble_s` + `gradient_exposed_s` + `optimizer_s`")
+          .of<&T::estimate, &E::compute>(
+              "compute_s",
+              "both passes of all micro-batches on the busiest stage, what shows of its exchanges included")
+          .of<&T::estimate, &E::bubble>("bubble_s", "while the pipeline fills and drains")
+          .of<&T::estimate, &E::gradient_exposed>("gradient_exposed_s",
+                                                  "what shows of the exchanges of gradients and weights")
+          .of<&T::estimate, &E::optimizer>("optimizer_s", "the update")
+          .of<&T::estimate, &E::overlapped>("overlapped_s", "exchanges beside other ops; not part of `step_s`")
+          .of<&T::estimate, &E::tokens_per_second>("tokens_per_second", "of the global batch over `step_s`")
+          .of("tokens_per_second_per_device", "… over the devices",
+              [](const T& t) { return t.estimate->tokens_per_second / d(t.estimate->plan.devices()); })
+          .of<&T::estimate, &E::mfu>("mfu", "`model_flops` over what all devices could do in `step_s`")
+          .of<&T::estimate, &E::hfu>("hfu", "… `hardware_flops`")
+          .always()
+          .spread([](const T& t) { return RunSpent{t.spent()}; })
+          .of("cost_per_step", "all devices for `step_s`, in `currency`", [](const T& t) { return t.spent().cost; })
+          .of("cost_per_million_tokens", "of the global batch",
+              [](const T& t) -> std::optional<double> {
+                const std::optional<double> one = per_token(t, t.spent().cost);
+                return one ? std::optional(1e6 * *one) : std::nullopt;
+              })
+          .of("joules_per_token", "an upper bound, as the power",
+              [](const T& t) { return per_token(t, t.spent().joules); })
+          .spread([](const T& t) { return PriceUsed{&t.setup->price}; })
+          .json<&T::estimate, &E::model_flops>("model_flops", "matrix products of all devices: three forward passes")
+          .json<&T::estimate, &E::hardware_flops>("hardware_flops",
+                                                  "… with what is computed again or on several devices")
+          .json<&T::estimate, &E::micro_batches>("micro_batches", "of one replica")
+          .json("busiest_stage", "the stage that `phases` is of, from 1",
+                [](const T& t) { return t.estimate->busiest_stage + 1; })
+          .of<&stages_of>("stages", "of each pipeline stage")
+          .flat("memory", "of the fullest device", [](const T& t) { return TrainingMemoryUsed{t.estimate}; }),
+      "\"forward\" and \"backward\" of one micro-batch, \"update\" of a step; op values add up to theirs");
+}
+
+namespace {
+
+struct VideoInputs {
+  const Video* of;
+  const estimate::VideoSetup& setup() const { return *of->setup; }
+  const graph::VideoExecution& execution() const { return of->setup->execution; }
+};
+struct VideoMemoryUsed {
+  const estimate::VideoEstimate* estimate;
+};
+// Of all steps of one of kVideoPhases.
+template <std::size_t I>
+double phase_seconds(const Video& v) {
+  const std::vector<estimate::Phase>& phases = v.estimate->phases;
+  return I < phases.size() ? phases[I].total().value : 0.0;
+}
+
+}  // namespace
+
+std::vector<std::string> Video::beyond() const { return extrapolations(*setup); }
+Bands Video::bands() const {
+  return {{"generation", estimate->fits ? band_of(band(*setup), estimate->generation) : std::nullopt}};
+}
+
+estimate::Spent Video::spent() const {
+  if (!estimate->fits) return {};
+  return estimate::spent(setup->price, setup->device->power_w, d(setup->devices()), estimate->generation);
+}
+
+Type fields_of(Fields<model::VideoShape> f) {
+  using S = model::VideoShape;
+  return f.of<&S::size, &model::VideoSize::height>("height", "pixels")
+      .of<&S::size, &model::VideoSize::width>("width", "pixels")
+      .of<&S::frames>("frames", "of a video")
+      .of("latent", "frames, height, width",
+          [](const S& s) {
+            return std::array{s.latent_frames, s.latent_height, s.latent_width};
+          })
+      .of("patches", "frames, rows, columns",
+          [](const S& s) {
+            return std::array{s.patch_frames, s.patch_rows, s.patch_columns};
+          })
+      .json<&S::spatial_tokens>("spatial_tokens", "of a frame")
+      .json<&S::temporal_tokens>("temporal_tokens", "of a place")
+      .json<&S::tokens>("tokens", "of a video");
+}
+
+Type fields_of(const Fields<VideoInputs>&) {
+  using I = VideoInputs;
+  return named_model_and_device<I>()
+      .flat<&I::execution, &graph::VideoExecution::shape>("shape", "of a video")
+      .of<&I::execution, &graph::VideoExecution::videos>("videos", "generated together")
+      .of("steps", "of denoising", [](const I& i) { return i.setup().scenario.steps; })
+      .of<&I::execution, &graph::VideoExecution::guidance>("guidance",
+                                                           "whether classifier-free, which doubles the batch of a step")
+      .of<&I::execution, &graph::VideoExecution::text_tokens>("text_tokens", "of the prompt")
+      .row("tokens", "of a video", [](const I& i) { return i.execution().shape.tokens(); })
+      .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
+      .of<&I::execution, &graph::VideoExecution::activations>("activations", "type")
+      .json<&I::execution, &graph::VideoExecution::text_activations>("text_encoder", "type the text encoder runs in")
+      .of("options", "of the runtime", [](const I& i) { return options_text(i.setup()); })
+      .of("runtime", "the runtime profile; null for the speed of light",
+          [](const I& i) { return runtime_used(i.setup()); })
+      .of("devices", "of the plan", [](const I& i) { return i.setup().devices(); })
+      .of<&I::execution, &graph::VideoExecution::plan>("plan", "how the model is spread over them")
+      .row("plan", "as text", [](const I& i) { return graph::to_text(i.execution().plan); })
+      .of<&I::execution, &graph::VideoExecution::patches>("patches",
+                                                          "pieces of the latent that stages work on side by side")
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
+}
+
+Type fields_of(Fields<VideoMemoryUsed> f) {
+  using M = VideoMemoryUsed;
+  using E = estimate::VideoEstimate;
+  return f.of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the three below")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::transformer>("transformer_bytes", "its weights")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::text_encoder>("text_encoder_bytes", "its weights")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::autoencoder>("autoencoder_bytes", "its weights")
+      .of<&M::estimate, &E::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "kept for patches")
+      .of<&M::estimate, &E::memory, &cost::Memory::activation>("activation_bytes", "the largest of the three below")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::text_activation>("text_activation_bytes", "encoding")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::step_activation>("step_activation_bytes", "a step")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::decode_activation>("decode_activation_bytes", "decoding")
+      .of<&M::estimate, &E::memory, &cost::Memory::reserve>("reserve_bytes", "what the runtime keeps for itself")
+      .of("total_bytes", "the sum", [](const M& m) { return m.estimate->memory.total(); })
+      .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
+}
+
+Type fields_of(Fields<VideoStageHeld> f) {
+  using S = VideoStageHeld;
+  return f.of<&S::stage, &estimate::VideoStage::first>("first", "unit of the depth")
+      .of<&S::stage, &estimate::VideoStage::last>("last", "unit of the depth")
+      .of("devices", "of the stage", [](const S& s) { return s.stage->plan.stage(); })
+      .of<&S::stage, &estimate::VideoStage::plan>("plan", "of the stage")
+      .of<&S::weights>("weight_bytes", "of one of its devices")
+      .of<&S::kept>("kv_cache_bytes", "likewise");
+}
+
+Type fields_of(const Fields<Video>&) {
+  using V = Video;
+  using E = estimate::VideoEstimate;
+  return with_phases(
+      answer_fields<V, VideoInputs>(
+          "`generation` of `generation_s`; null without a profile and where it is extrapolated")
+          .row<&V::estimate, &E::generation>("generation_s", "the whole generation")
+          .of<&V::estimate, &E::step>("step_s", "one denoising step")
+          .json<&V::estimate, &E::generation>("generation_s", "the whole generation, the sum of the phases' `total_s`")
+          .row<&phase_seconds<0>>("text_encoding_s", "of the generation")
+          .row<&phase_seconds<1>>("denoising_s", "of the generation")
+          .row<&phase_seconds<2>>("vae_decoding_s", "of the generation")
+          .row<&phase_seconds<3>>("other_s", "of the generation")
+          .json<&V::estimate, &E::peak>("matrix_peak_flops_per_s", "of products in the activations' type")
+          .of<&V::estimate, &E::step_utilisation>(
+              "step_utilisation", "matrix products of a step over what its devices could do in that time")
+          .json<&V::estimate, &E::generation_utilisation>("generation_utilisation",
+                                                          "… of all steps, over the generation")
+          .always()
+          .spread([](const V& v) { return RunSpent{v.spent()}; })
+          .of("cost_per_generation", "all devices for `generation_s`, in `currency`",
+              [](const V& v) { return v.spent().cost; })
+          .of("joules_per_generation", "an upper bound, as the power", [](const V& v) { return v.spent().joules; })
+          .spread([](const V& v) { return PriceUsed{&v.setup->price}; })
+          .flat("memory", "of a device of the fullest stage", [](const V& v) { return VideoMemoryUsed{v.estimate}; })
+          .of<&V::stages>("stages", "of each pipeline stage")
+          .of<&V::estimate, &E::classes>("classes", "a step by what its kernels are for, the longest first"),
+      "\"text encoding\", \"denoising step\" (`steps` of them), \"VAE decoding\", and \"other\" where there is any");
+}
+
+Video video(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate) {
+  Video v(estimator.setup(), estimate);
+  for (std::size_t i = 0; i < v.setup->stages.size(); ++i) {
+    const cost::VideoMemory held = estimator.stage_memory(i);
+    v.stages.push_back({&v.setup->stages[i], held.weights(), held.kept});
+  }
+  return v;
 }
 
 }  // namespace llmperf::result

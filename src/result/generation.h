@@ -8,6 +8,8 @@
 #include "estimate/context_curve.h"
 #include "estimate/kv_capacity.h"
 #include "estimate/speculative.h"
+#include "estimate/training.h"
+#include "estimate/video.h"
 #include "result/parts.h"
 
 namespace llmperf::result {
@@ -53,5 +55,49 @@ Generation generation(const estimate::Estimator& estimator, const estimate::Esti
 Type fields_of(Fields<estimate::SpeculativeRound> f);
 Type fields_of(Fields<estimate::KvCapacity> f);
 Type fields_of(const Fields<Generation>&);
+
+// ---- What `llmperf estimate --training` answers.
+
+// Setup and estimate must outlive it.
+struct Training : Answer {
+  static constexpr Also kAlso = Also::hidden;
+  Training(const estimate::Setup& s, const estimate::TrainingEstimate& e)
+      : Answer(s, training_label(s)), setup(&s), estimate(&e) {}
+  std::vector<std::string> beyond() const;
+  Bands bands() const;
+
+  estimate::Spent spent() const;  // a step
+
+  const estimate::Setup* setup;
+  const estimate::TrainingEstimate* estimate;
+};
+
+Type fields_of(const Fields<Training>&);
+
+// ---- What `llmperf estimate` answers for a model that generates video.
+
+// What a device of a pipeline stage holds.
+struct VideoStageHeld {
+  const estimate::VideoStage* stage;
+  Bytes weights;
+  Bytes kept;
+};
+
+// Setup and estimate must outlive it.
+struct Video : Answer {
+  static constexpr Also kAlso = Also::purpose;
+  Video(const estimate::VideoSetup& s, const estimate::VideoEstimate& e)
+      : Answer(s, result::label(s)), setup(&s), estimate(&e) {}
+  std::vector<std::string> beyond() const;
+  Bands bands() const;
+
+  const estimate::VideoSetup* setup;
+  const estimate::VideoEstimate* estimate;
+  estimate::Spent spent() const;
+  std::vector<VideoStageHeld> stages;  // of a document, and empty in rows
+};
+Video video(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate);
+
+Type fields_of(const Fields<Video>&);
 
 }  // namespace llmperf::result

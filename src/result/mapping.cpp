@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/number.h"
+#include "result/basis.h"
+#include "result/parts.h"
 
 namespace llmperf::result {
 namespace {
@@ -379,6 +382,156 @@ std::string slower_text(const Description& best, const Description& other) {
                                        [](const Part& x, const Part& y) { return x.more < y.more; });
   if (other.closed_form <= best.closed_form || most.more <= 0) return "in the simulation only";
   return fmt::format("{} +{}", most.name, format_seconds(Seconds{most.more}));
+}
+
+std::string PlacedRow::from() const {
+  std::string text;
+  for (const std::string_view op : placed().from) text.append(text.empty() ? "" : ", ").append(op);
+  return text;
+}
+
+Type fields_of(Fields<PlacedRow> f) {
+  using R = PlacedRow;
+  constexpr auto mapped = [](const R& r) { return r.placed().mapping.has_value(); };
+  return f.of("name", "\"qkv_proj\"", [](const R& r) { return r.op().name; })
+      .of("kind", "of op", [](const R& r) { return kind_text(r.op()); })
+      .of("shape", "as text", [](const R& r) { return shape_text(r.op()); })
+      .of("count", "executions in the step", [](const R& r) { return r.op().count; })
+      .of("time_s", "of one execution, simulated", [](const R& r) { return r.placed().seconds; })
+      .of("apart_s", "with everything in DRAM, as `estimate` has it", [](const R& r) { return r.apart().total; })
+      .of("dealt_s", "of `time_s`: operands go over links to the tiles that need them",
+          [](const R& r) { return r.placed().dealt; })
+      .of("slices", "of its rows, one after the other together with the ops beside it",
+          [](const R& r) { return r.placed().slices; })
+      .of("from", "ops whose results it finds in the tiles' memory, as text; everything else is in DRAM",
+          [](const R& r) { return r.from(); })
+      .of("to", "where its results go: \"DRAM\", \"tiles\" or \"DRAM and tiles\"",
+          [](const R& r) { return r.placed().to; })
+      .of("dram_bytes", "of one execution", [](const R& r) { return r.placed().dram; })
+      .of("apart_dram_bytes", "with everything in DRAM", [](const R& r) { return r.placed().dram_apart; })
+      .of("resident_sram_bytes", "of a tile's memory: taken by what stays, beside the op's mapping",
+          [](const R& r) { return r.placed().resident; })
+      .where(mapped)
+      .of("sram_bytes", "of a tile's memory: taken by the mapping; null: the tiles have no part in the op",
+          [](const R& r) { return r.placed().mapping->sram; })
+      .of("bound", "the resource that is busy for longest", [](const R& r) { return r.placed().bound; })
+      .of("split", "as in `llmperf map`", [](const R& r) { return split_text(*r.placed().mapping); })
+      .of("block", "likewise", [](const R& r) { return block_text(*r.placed().mapping); })
+      .of("stays", "likewise", [](const R& r) { return stays_text(*r.placed().mapping); })
+      .of("feeds", "likewise", [](const R& r) { return feeds_text(*r.placed().mapping); });
+}
+
+std::vector<PlacedRow> placed_rows(const StepMapping& step) {
+  std::vector<PlacedRow> rows;
+  for (std::size_t i = 0; i < step.step.ops.size(); ++i) rows.push_back({&step, i});
+  return rows;
+}
+
+Type fields_of(Fields<StepMapping> f) {
+  using S = StepMapping;
+  return f
+      .of("label", "what the times are: \"best mapping found, uncalibrated\"",
+          [](const S& s) { return label(*s.setup); })
+      .of("model", "its name", [](const S& s) { return s.setup->execution.model->name; })
+      .of("hardware", "its name", [](const S& s) { return s.setup->device->name; })
+      .of("weights", "the scheme", [](const S& s) { return s.setup->execution.weights.name; })
+      .of("options", "what the runtime fuses", [](const S& s) { return options_text(*s.setup); })
+      .of("phase", "\"prefill\" or \"decode\"", [](const S& s) { return s.phase->name; })
+      .of<&S::group, &graph::SequenceGroup::count>("batch", "sequences")
+      .of<&S::group, &graph::SequenceGroup::new_tokens>("new_tokens", "of each")
+      .of<&S::group, &graph::SequenceGroup::context>("context", "tokens of each that are cached")
+      .of("time_s", "of the ops of the step, simulated, one after the other", [](const S& s) { return s.step.seconds; })
+      .of("apart_s", "with everything in DRAM between ops", [](const S& s) { return s.step.apart; })
+      .of("gain", "the share of `apart_s` that is saved", [](const S& s) { return 1 - s.step.seconds / s.step.apart; })
+      .of("dram_bytes", "that the mappings move", [](const S& s) { return s.step.dram; })
+      .of("apart_dram_bytes", "with everything in DRAM", [](const S& s) { return s.step.dram_apart; })
+      .of("sram_capacity_bytes", "of a tile", [](const S& s) { return s.sram; })
+      .of<&placed_rows>("ops", "of the step, those of a layer of each kind once; also the CSV");
+}
+
+Type fields_of(Fields<cost::Links> f) {
+  using L = cost::Links;
+  return f.of<&L::name>("name", "\"HCCS\"")
+      .of<&L::topology>("topology", "how neighbours are joined")
+      .of<&L::per_device>("per_device_bytes_per_s", "all links of one device")
+      .of<&L::per_link>("per_link_bytes_per_s", "to one neighbour")
+      .of<&L::provenance>("provenance", "of the rates")
+      .of<&L::latency>("latency_s", "of a step")
+      .of<&L::latency_provenance>("latency_provenance", "of the latency");
+}
+
+Type fields_of(Fields<cost::SizeRange> f) {
+  using R = cost::SizeRange;
+  return f.of<&R::from>("from_bytes", "up to the next of these").of<&R::algorithm>("algorithm", "the fastest");
+}
+
+Type fields_of(Fields<CollectiveLine> f) {
+  using L = CollectiveLine;
+  constexpr auto moves = [](const L& l) { return l.moves(); };
+  return f.of<&L::size>("size_bytes", "of a rank's data")
+      .of("algorithm",
+          "\"ring\", \"one-shot\", \"two-shot\", \"halving-doubling\", \"tree\", \"bruck\", \"dimensions\", "
+          "\"hierarchical\", \"direct\"; \"none\" with one rank",
+          [](const L& l) { return l.cost.algorithm; })
+      .of<&L::chosen>("chosen", "the fastest, or the one asked for")
+      .of("steps", "messages that follow one another", [](const L& l) { return l.cost.steps; })
+      .of("sent_bytes", "by one device over all its links", [](const L& l) { return l.cost.sent; })
+      .of("busiest_link_bytes", "over the link that limits the exchange",
+          [](const L& l) { return l.cost.busiest_link; })
+      .of<&L::busiest>("busiest_link", "name of these links")
+      .of("latency_s", "of the steps", [](const L& l) { return l.cost.latency; })
+      .of("transfer_s", "of the bytes", [](const L& l) { return l.cost.transfer; })
+      .of("time_s", "the sum", [](const L& l) { return l.cost.time(); })
+      .where(moves)
+      .of("bound", "\"latency\" or \"bandwidth\", whichever takes longer; null with one rank",
+          [](const L& l) { return l.latency_bound() ? "latency" : "bandwidth"; })
+      .of<&L::algorithm_bandwidth>("algorithm_bandwidth_bytes_per_s", "as nccl-tests define it; null with one rank")
+      .of<&L::bus_bandwidth>("bus_bandwidth_bytes_per_s", "likewise");
+}
+
+Type fields_of(Fields<CollectiveStudy> f) {
+  using S = CollectiveStudy;
+  return f.of("label", "\"upper bound, uncalibrated\"", [](const S&) { return kUncalibrated; })
+      .of("hardware", "its name", [](const S& s) { return s.device->name; })
+      .of("op",
+          "\"all-reduce\", \"all-gather\", \"reduce-scatter\", \"all-to-all\", \"send\", \"ring pass\" or "
+          "\"broadcast\"",
+          [](const S& s) { return s.collective.kind; })
+      .of("ranks", "as asked for", [](const S& s) { return s.collective.ranks; })
+      .of("stride", "as asked for", [](const S& s) { return s.collective.stride; })
+      .of("devices_per_node", "null: links between neighbours join any number",
+          [](const S& s) { return s.cluster.devices_per_node; })
+      .when([](const S& s) { return s.cluster.devices_per_node != cost::kAnyDevices; })
+      .of("ranks_per_node", "how the ranks lie", [](const S& s) { return s.placement().inside; })
+      .of("nodes", "likewise", [](const S& s) { return s.placement().nodes; })
+      .of("package", "links between dies of a card; null: there are none", [](const S& s) { return s.cluster.package; })
+      .when([](const S& s) { return s.cluster.devices_per_package > 1; })
+      .of("inside", "links of a node", [](const S& s) { return s.cluster.inside; })
+      .of("supernode", "links between nodes that share ports with those inside; null: there are none",
+          [](const S& s) { return s.cluster.supernode; })
+      .when([](const S& s) { return s.cluster.devices_per_supernode > 1; })
+      .of("between", "links between nodes", [](const S& s) { return s.cluster.between; })
+      .of<&S::lines>("rows", "with one size every algorithm, fastest first; with several the chosen one of each")
+      .of<&S::fastest>("fastest", "by size, up to 1 TiB");
+}
+
+void study_collective(CollectiveStudy& s) {
+  for (const Bytes size : s.sizes) {
+    graph::Collective c = s.collective;
+    c.element = {};
+    c.rows = size.value / bytes_per_element(c.element);
+    c.width = 1;
+    const auto add = [&](const cost::CollectiveCost& cost, bool chosen) {
+      s.lines.push_back({size, cost, chosen, s.cluster.links(cost.level).name, cost::sent_bytes(c)});
+    };
+    const cost::CollectiveCost chosen = collective_cost(s.cluster, c, s.algorithm);
+    if (s.sizes.size() > 1) {
+      add(chosen, true);
+    } else {
+      for (const auto& one : collective_costs(s.cluster, c)) add(one, one.algorithm == chosen.algorithm);
+    }
+  }
+  s.fastest = fastest_by_size(s.cluster, s.collective);
 }
 
 }  // namespace llmperf::result

@@ -3,11 +3,15 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cost/collective.h"
+#include "estimate/estimate.h"
 #include "graph/op.h"
 #include "hardware/device.h"
 #include "mapper/tile/published.h"
+#include "mapper/tile/residency.h"
 #include "mapper/tile/simulation.h"
 #include "mapper/tile/study.h"
 #include "result/field.h"
@@ -88,5 +92,63 @@ std::string feeds_text(const mapper::tile::Description& mapping);
 std::string buffers_text(const mapper::tile::Operand& operand, mapper::tile::Results results);
 // What takes a mapping longer than the best, by the closed form.
 std::string slower_text(const mapper::tile::Description& best, const mapper::tile::Description& other);
+
+// ---- What `llmperf map model` answers: the ops of one step on an array of tiles, and what stays there between them.
+
+struct StepMapping {
+  const estimate::Setup* setup = nullptr;
+  graph::SequenceGroup group;
+  const estimate::Phase* phase = nullptr;
+  double sram = 0;  // bytes of a tile
+  mapper::tile::PlacedStep step;
+};
+Type fields_of(Fields<StepMapping> f);
+
+// An op of it in a flat row.
+struct PlacedRow {
+  const StepMapping* of;
+  std::size_t index;
+  const graph::Op& op() const { return of->phase->ops[index].op; }
+  const mapper::OpTime& apart() const { return of->phase->ops[index].time; }
+  const mapper::tile::PlacedOp& placed() const { return of->step.ops[index]; }
+  // "attention, up_proj": ops whose results it finds in the tiles' memory.
+  std::string from() const;
+};
+Type fields_of(Fields<PlacedRow> f);
+std::vector<PlacedRow> placed_rows(const StepMapping& step);
+
+// ---- What `llmperf map-collective` answers: a collective by each algorithm, or by size.
+
+// A size by an algorithm. Bandwidths are as nccl-tests defines them: size over time, and that times the factor which
+// makes it the rate of the links when all are busy, so unavoidable bytes over time; nothing where nothing moves.
+struct CollectiveLine {
+  Bytes size;
+  cost::CollectiveCost cost;
+  bool chosen = false;
+  std::string_view busiest;  // links
+  Bytes unavoidable;
+  bool moves() const { return cost.time().value > 0; }
+  bool latency_bound() const { return cost.latency > cost.transfer; }
+  BytesPerSecond algorithm_bandwidth() const { return moves() ? size / cost.time() : BytesPerSecond{}; }
+  BytesPerSecond bus_bandwidth() const { return moves() ? unavoidable / cost.time() : BytesPerSecond{}; }
+};
+Type fields_of(Fields<CollectiveLine> f);
+
+struct CollectiveStudy {
+  const hardware::Device* device = nullptr;
+  cost::Cluster cluster;
+  graph::Collective collective;              // kind, ranks and stride
+  std::vector<Bytes> sizes;                  // at least one
+  std::optional<cost::Algorithm> algorithm;  // asked for; none: the fastest
+  bool node_given = false;                   // devices per node was given, not read from the file
+
+  // Filled in by study_collective().
+  std::vector<CollectiveLine> lines;     // with one size of every algorithm, with several of the fastest of each
+  std::vector<cost::SizeRange> fastest;  // by size
+  cost::Placement placement() const { return place(cluster, collective); }
+};
+Type fields_of(Fields<CollectiveStudy> f);
+// Throws Error(bad_input) when the algorithm asked for does not exist for the collective.
+void study_collective(CollectiveStudy& study);
 
 }  // namespace llmperf::result

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/integer.h"
@@ -10,9 +12,10 @@
 #include "cost/collective.h"
 #include "estimate/phase.h"
 #include "estimate/setup.h"
+#include "graph/op.h"
+#include "model/decoder.h"
 #include "result/basis.h"
 #include "result/field.h"
-#include "result/figures.h"
 
 namespace llmperf::result {
 
@@ -200,5 +203,16 @@ Fields<R> with_phases(Fields<R> fields, std::string_view phases_doc) {
       .of("phases", phases_doc, [](const R& r) { return phases_of(*r.estimate, r.cluster, R::kAlso); })
       .of("notes", "substitutions, as text", [](const R& r) { return r.setup->notes; });
 }
+
+// ---- An op in words, for every output.
+
+// "dense", "expert, window": what tells the layers of a kind from those of the others; empty for
+// models whose layers are all alike.
+std::string layers_text(const model::Decoder& model, int kind);
+// "512 x 12288 x 4096" and the like.
+std::string shape_text(const graph::Op& op);
+std::string_view kind_text(const graph::Op& op);
+// Of the weights it reads or sends; null when it has none.
+const model::StoredFormat* weight_format(const graph::Op& op);
 
 }  // namespace llmperf::result

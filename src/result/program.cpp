@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "result/op_text.h"
+#include "result/parts.h"
 
 namespace llmperf::result {
 namespace {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "estimate/band.h"
+#include "request/capacity_search.h"
+#include "result/field.h"
 #include "result/parts.h"
 #include "serving/serve.h"
 #include "serving/trace_file.h"
@@ -113,5 +115,19 @@ std::vector<ServingMoment> moments(const serving::Run& run, std::int64_t most);
 // In steps of 1 %.
 // `steady`: whether a TTFT says anything.
 std::vector<ServingPercentile> percentiles(const serving::Run& run, bool steady = true);
+
+// ---- What `llmperf capacity` answers: deployments that serve a rate of requests within bounds, best first.
+
+struct CapacityCandidate {
+  const request::CapacityResult* all;
+  std::size_t index;
+  const request::Candidate& of() const { return all->candidates[index]; }
+  // What is minimised over that of the best, less one; nothing of one that does not meet the bounds.
+  std::optional<double> beyond_best() const;
+};
+std::vector<CapacityCandidate> candidates_of(const request::CapacityResult& result);
+
+Type fields_of(Fields<CapacityCandidate> f);
+Type fields_of(Fields<request::CapacityResult> f);
 
 }  // namespace llmperf::result

@@ -1,9 +1,8 @@
 // The search finds what made the data, leaves what the data say nothing about, and stays within bounds.
-#include "calibrate/pattern_search.h"
-
 #include <cmath>
 
 #include "base/error.h"
+#include "calibrate/fit.h"
 #include "catch.h"
 
 namespace llmperf::calibrate::pattern_search_test {

@@ -1,10 +1,9 @@
 // Values of flags: what is accepted is exactly what is documented, everything else names the flag and the text.
-#include "cli/values.h"
-
 #include <string>
 
 #include "base/error.h"
 #include "catch.h"
+#include "cli/output.h"
 
 namespace llmperf::values_test {
 

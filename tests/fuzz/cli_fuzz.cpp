@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "cli/values.h"
+#include "cli/output.h"
 #include "cost/limits.h"
 #include "hardware/runtime.h"
 #include "model/quantization.h"

@@ -1,13 +1,12 @@
 // What a result says that it rests on, and which layers its ops are of.
-#include "result/figures.h"
-
 #include <algorithm>
 #include <string>
 
 #include "catch.h"
 #include "estimate/plan_cases.h"
-#include "report/pages/plan.h"
-#include "result/op_text.h"
+#include "report/pages/phase.h"
+#include "result/basis.h"
+#include "result/parts.h"
 
 namespace llmperf::report::figures_test {
 namespace {

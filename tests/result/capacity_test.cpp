@@ -1,8 +1,7 @@
 // What the search for the cheapest deployment promises of its answer.
-#include "result/capacity.h"
-
 #include "catch.h"
 #include "result/document.h"
+#include "result/serving.h"
 
 namespace llmperf::result::capacity_test {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/csv.h"
-#include "report/format/csv.h"
 #include "result/json.h"
 
 namespace llmperf::report {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sweep/row.h"
@@ -33,5 +34,11 @@ void parse_line(LineFormat format, std::span<const std::string> columns, const s
 // The names in a header of CSV, or the keys of a line of JSON.
 std::vector<std::string> parse_header(LineFormat format, const std::string& text, const std::string& file,
                                       int line = 1);
+
+// ---- Cells of comma-separated text.
+
+// Quoted as RFC 4180 says where it must be; on one line; what a spreadsheet would take for a formula behind an
+// apostrophe.
+void append_csv_cell(std::string& out, std::string_view text);
 
 }  // namespace llmperf::report

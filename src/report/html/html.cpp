@@ -1,21 +1,107 @@
 // The page is its data: it is made from a result's JSON alone, whether the command runs now or a saved file is read.
-// That file may come from anyone. Nothing in it is trusted: every text is escaped for its place (html_writer.cpp), a
+// That file may come from anyone. Nothing in it is trusted: every text is escaped for its place (writer.cpp), a
 // drawing is shown as an image, and no value is taken to be of the type that it should be.
 #include "report/html/html.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "report/html/assets.h"
-#include "report/html/explorer.h"
-#include "report/html/frame.h"
-#include "report/html/pages.h"
+#include "report/html/values.h"
+#include "request/request.h"
 #include "result/row.h"
 
 namespace llmperf::report {
 namespace {
+
+// ---- Around what stands on a page: its head, and what its scripts read.
+
+// From the doctype to the end of the head. `policy`: what scripts may do besides what those of any report may, and
+// `style`: on top of theirs.
+std::string page_head(const std::string& title, const Labels& labels, std::string_view policy,
+                      std::string_view style = {}) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "img-src data:; script-src 'unsafe-inline'{}\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n",
+      labels.language() == Language::chinese ? "zh-CN" : "en", policy, html_escaped(title), html_assets().style, style);
+}
+
+// JSON in a script element: nothing in it may end the element, and no line separator that JavaScript knows.
+std::string in_script(const Json& json) {
+  std::string out;
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = std::string_view(text).substr(i, 3);
+    if (text[i] == '<' || text[i] == '>' || text[i] == '&') {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[i]));
+    } else if (rest == "\u2028" || rest == "\u2029") {
+      out += rest == "\u2028" ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string json_element(std::string_view id, const Json& json) {
+  return fmt::format("<script type=\"application/json\" id=\"{}\">{}</script>\n", id, in_script(json));
+}
+
+// ---- The explorer: a page that computes, and asleep a part of one that reports.
+
+// What the content security policy of a page that computes allows besides that of a report.
+constexpr std::string_view kExplorerPolicy = " 'wasm-unsafe-eval'; worker-src blob:";
+
+std::string tagged(std::string_view tag, std::string_view attributes, std::string_view text) {
+  return fmt::format("<{0} {1}>{2}</{0}>\n", tag, attributes, text);
+}
+
+// What fields are called in both languages, by their keys. Of the form: what the page's own script has no word for.
+Json field_labels() {
+  const Labels english(Language::english);
+  const Labels chinese(Language::chinese);
+  Json labels = Json::object();
+  for (const request::Field& field : request::fields()) {
+    std::string key(field.name);
+    std::replace(key.begin(), key.end(), '-', '_');
+    labels[key] = {english.key(key), chinese.key(key)};
+  }
+  return labels;
+}
+
+// `type`: of scripts that wait, one that no browser runs.
+std::string engine_elements(std::string_view type) {
+  const ExplorerAssets& assets = explorer_assets();
+  return tagged("script", "type=\"text/plain\" id=\"engine-packed\"", assets.packed) +
+         tagged("script", fmt::format("{}id=\"engine-script\"", type), assets.engine) +
+         tagged("script", "type=\"application/json\" id=\"engine-catalog\"", assets.catalog) +
+         json_element("explorer-labels", field_labels());
+}
+
+// What makes a report's page recompute: a button, and all that the explorer is made of, asleep until it is pressed.
+// Empty where there is no engine.
+struct ExplorerPart {
+  std::string button;
+  std::string scripts;
+};
+ExplorerPart explorer_part(const Labels& labels) {
+  const ExplorerAssets& assets = explorer_assets();
+  if (!assets.missing.empty()) return {};
+  constexpr std::string_view kAsleep = "type=\"text/plain\" ";
+  return {"<p class=\"explore\" hidden><button type=\"button\" id=\"explore\">" + html_escaped(labels.text("explore")) +
+              "</button></p>",
+          tagged("style", "id=\"explorer-style\" media=\"not all\"", assets.style) + engine_elements(kAsleep) +
+              tagged("script", "type=\"text/plain\" id=\"explorer-script\"", assets.script)};
+}
+
+// ---- The report of a result.
 
 constexpr int kMostDepth = 64;  // of objects in objects; what is drawn by recursion has to end
 constexpr const char* kHint = "a report is made of what a command writes with --json or --export FILE.json";
@@ -200,6 +286,20 @@ std::string render_html(const std::string& text, Language language) {
          html_escaped(subtitle_of(json, labels)) + "</p>" + explorer.button + "</header>\n<main>\n" + page.html() +
          "</main>\n<footer>" + html_escaped(tool) + "</footer>\n" + scripts(json, labels) + explorer.scripts +
          "</body>\n</html>\n";
+}
+
+std::string explorer_missing() { return std::string(explorer_assets().missing); }
+
+std::string render_explorer(const std::string& request, const FileNames& names, Language language) {
+  const ExplorerAssets& assets = explorer_assets();
+  if (!assets.missing.empty()) throw Error::failed(explorer_missing());
+  Json state = {{"request", Json::parse(request)}, {"names", Json::object()}};
+  for (const auto& [field, name] : names) state["names"][field] = name;
+  if (language == Language::chinese) state["lang"] = "zh";
+  return page_head("llmperf explorer", Labels(language), kExplorerPolicy, assets.style) +
+         "<body>\n<div id=\"explorer\"></div>\n<noscript><p class=\"starting\">" +
+         html_escaped(Labels(language).text("explorer_script")) + "</p></noscript>\n" + json_element("state", state) +
+         engine_elements({}) + tagged("script", "id=\"explorer-script\"", assets.script) + "</body>\n</html>\n";
 }
 
 }  // namespace llmperf::report

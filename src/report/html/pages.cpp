@@ -1,7 +1,5 @@
 // The answer first: cards with the headline, then charts, then tables; what the answer rests on is folded below. Every
 // key of a document that no section of its own has shown stands in the details at the end.
-#include "report/html/pages.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "report/html/assets.h"
+#include "report/html/values.h"
 #include "report/quantity.h"
 
 namespace llmperf::report {

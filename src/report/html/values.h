@@ -44,4 +44,9 @@ HtmlTable table_of(const Json& rows, const std::string& key, const Labels& label
 // The table, without the columns that say the same in every row of many: these stand in a line above it.
 void write_table(HtmlWriter& page, HtmlTable table, const Labels& labels);
 
+// ---- What the page of each kind of document shows, in which order and in which words. Included by .cpp files only.
+
+// Writes what there is of it: a document that came from a file may lack anything.
+void write_page(HtmlWriter& page, const Json& document, const Labels& labels);
+
 }  // namespace llmperf::report

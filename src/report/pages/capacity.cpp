@@ -1,6 +1,4 @@
 // `llmperf capacity`.
-#include "result/capacity.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,10 +8,11 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "report/pages/plan.h"
+#include "report/pages/phase.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
+#include "result/serving.h"
 #include "serving/trace_file.h"
 
 namespace llmperf::report {
@@ -26,7 +25,7 @@ constexpr std::size_t kShown = 20;  // of those that do not meet the bounds
 
 std::string money(const std::optional<double>& amount) { return amount ? fmt::format("{:.2f}", *amount) : "-"; }
 
-std::string count_text(std::size_t n, std::string_view what) {
+std::string counted_text(std::size_t n, std::string_view what) {
   return fmt::format("{} {}{}", format_count(d(static_cast<std::int64_t>(n))), what, n == 1 ? "" : "s");
 }
 
@@ -116,7 +115,7 @@ std::string why_not(const CapacityResult& r, const Candidate& k) {
     return k.binding == serving::Binding::memory ? k.why.substr(0, k.why.find(": ")) : k.why;
   }
   if (k.ceiling > 0 && !k.simulated) {
-    std::string why = fmt::format("given up: at least {}", count_text(static_cast<std::size_t>(k.devices), "device"));
+    std::string why = fmt::format("given up: at least {}", counted_text(static_cast<std::size_t>(k.devices), "device"));
     if (k.cost_per_hour) why += fmt::format(", {} {} per hour", money(k.cost_per_hour), k.currency);
     return why;
   }
@@ -170,8 +169,8 @@ std::string requests_text(const serving::Load& load) {
 Document document(const CapacityResult& r) {
   Document doc{Heading{fmt::format("{} at {} requests/s", r.asked.model.value_or(""), format_significant(r.rate)), ""},
                Paragraph{fmt::format("{}; {}; {}, {}", serving::text_of(r.slo), requests_text(r.load),
-                                     count_text(r.candidates.size(), "candidate"),
-                                     count_text(static_cast<std::size_t>(r.simulations), "simulation"))}};
+                                     counted_text(r.candidates.size(), "candidate"),
+                                     counted_text(static_cast<std::size_t>(r.simulations), "simulation"))}};
   Fields f;
   if (r.interrupted) f.add("interrupted", fmt::format("{} of {} candidates were done", r.done, r.candidates.size()));
   const Candidate* best = r.best();

@@ -1,6 +1,4 @@
 // `llmperf map-collective`.
-#include "result/collective.h"
-
 #include <fmt/format.h>
 
 #include "base/number.h"
@@ -8,6 +6,7 @@
 #include "report/rows.h"
 #include "result/basis.h"
 #include "result/document.h"
+#include "result/mapping.h"
 
 namespace llmperf::report {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "report/pages/plan.h"
+#include "report/pages/phase.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
-#include "result/video.h"
+#include "result/generation.h"
 
 namespace llmperf::report {
 namespace {

@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "report/pages/phase.h"
-#include "report/pages/plan.h"
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"

@@ -8,8 +8,7 @@
 #include "result/basis.h"
 #include "result/document.h"
 #include "result/mapping.h"
-#include "result/op_text.h"
-#include "result/step_mapping.h"
+#include "result/parts.h"
 
 namespace llmperf::report {
 namespace {

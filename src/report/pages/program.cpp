@@ -10,11 +10,10 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "report/pages/phase.h"
-#include "report/pages/plan.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
-#include "result/op_text.h"
+#include "result/parts.h"
 
 namespace llmperf::report {
 namespace {

@@ -1,6 +1,4 @@
 // `llmperf estimate --training`.
-#include "result/training.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,12 +9,12 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "report/pages/phase.h"
-#include "report/pages/plan.h"
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
-#include "result/op_text.h"
+#include "result/generation.h"
+#include "result/parts.h"
 
 namespace llmperf::report {
 namespace {

@@ -1,6 +1,4 @@
 // `llmperf estimate` of generated video.
-#include "result/video.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,10 +7,10 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "report/pages/phase.h"
-#include "report/pages/plan.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
+#include "result/generation.h"
 
 namespace llmperf::report {
 namespace {
