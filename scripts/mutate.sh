@@ -14,7 +14,7 @@ adam_flops :: src/graph/vector_op.h :: {adam, "adam", 12 :: {adam, "adam", 10
 attention_backward_time :: src/mapper/roofline/efficiency.cpp :: attention.backward ? 2.5 * :: attention.backward ? 2.0 *
 usual_cores :: src/mapper/roofline/efficiency.cpp :: kUsualCores = 100 :: kUsualCores = 64
 attention_backward_products :: src/cost/work.cpp :: (3 * qk_dim + 2 * v_dim) :: (2 * qk_dim + 2 * v_dim)
-append_overlap :: src/mapper/roofline/prefill_kernel.cpp :: kOverlap = 4 :: kOverlap = 2
+append_overlap :: src/mapper/roofline/attention_kernel.cpp :: kOverlap = 4 :: kOverlap = 2
 cached_share :: src/mapper/roofline/efficiency.cpp :: std::clamp(2 - 2 * passing :: std::clamp(1 - 1 * passing
 launch_bound :: src/mapper/roofline/efficiency.cpp :: launch > 0.5 * t.total :: launch > 0.3 * t.total
 rms_norm_flops :: src/graph/vector_op.h :: {rms_norm, "rms_norm", 4 :: {rms_norm, "rms_norm", 3
@@ -32,20 +32,20 @@ pcie_latency :: src/cost/cluster.cpp :: Topology::pcie_tree ? 2e-6 :: Topology::
 mesh_rings :: src/cost/collective.cpp :: x_.ranks == 6 ? n - 2 :: x_.ranks == 6 ? n - 1
 posted_steps :: src/cost/collective.cpp :: kPostedSteps = 4 :: kPostedSteps = 3
 pipeline_fill :: src/cost/collective.cpp :: 2 * std::sqrt( :: 1 * std::sqrt(
-blocks_per_core :: src/mapper/roofline/decode_kernel.cpp :: kBlocksPerCore = 2 :: kBlocksPerCore = 1
-most_splits :: src/mapper/roofline/decode_kernel.cpp :: kMaxSplits = 128 :: kMaxSplits = 64
-full_enough :: src/mapper/roofline/decode_kernel.cpp :: kFullEnough = 0.8 :: kFullEnough = 0.9
-good_enough :: src/mapper/roofline/decode_kernel.cpp :: kGoodEnough = 0.85 :: kGoodEnough = 0.5
-partial_results :: src/mapper/roofline/decode_kernel.cpp :: kPartialBytes = 4 :: kPartialBytes = 2
+blocks_per_core :: src/mapper/roofline/attention_kernel.cpp :: kBlocksPerCore = 2 :: kBlocksPerCore = 1
+most_splits :: src/mapper/roofline/attention_kernel.cpp :: kMaxSplits = 128 :: kMaxSplits = 64
+full_enough :: src/mapper/roofline/attention_kernel.cpp :: kFullEnough = 0.8 :: kFullEnough = 0.9
+good_enough :: src/mapper/roofline/attention_kernel.cpp :: kGoodEnough = 0.85 :: kGoodEnough = 0.5
+partial_results :: src/mapper/roofline/attention_kernel.cpp :: kPartialBytes = 4 :: kPartialBytes = 2
 product_depth :: src/mapper/roofline/gemm_kernel.cpp :: kDepth = 32 :: kDepth = 16
 partial_sums :: src/mapper/roofline/gemm_kernel.cpp :: kPartBytes = 8 :: kPartBytes = 4
 few_rows :: src/mapper/roofline/gemm_kernel.cpp :: kSmallRows = 64 :: kSmallRows = 32
-head_granule :: src/mapper/roofline/prefill_kernel.cpp :: kHeadGranule = 32 :: kHeadGranule = 64
-append_block :: src/mapper/roofline/prefill_kernel.cpp :: kBlockElements = 512 :: kBlockElements = 256
+head_granule :: src/mapper/roofline/attention_kernel.cpp :: kHeadGranule = 32 :: kHeadGranule = 64
+append_block :: src/mapper/roofline/attention_kernel.cpp :: kBlockElements = 512 :: kBlockElements = 256
 collective_calls :: src/mapper/roofline/step_overhead.cpp :: kCollectiveCalls = 5 :: kCollectiveCalls = 3
-vector_rows :: src/mapper/roofline/weight_kernel.cpp :: kVectorRows = 8 :: kVectorRows = 16
-cache_kept :: src/mapper/roofline/weight_kernel.cpp :: kCacheKept = 0.4 :: kCacheKept = 0.6
-awq_idle :: src/mapper/roofline/weight_kernel.cpp :: return 0.5 * d.cores :: return 1.0 * d.cores
+vector_rows :: src/mapper/roofline/gemm_kernel.cpp :: kVectorRows = 8 :: kVectorRows = 16
+cache_kept :: src/mapper/roofline/gemm_kernel.cpp :: kCacheKept = 0.4 :: kCacheKept = 0.6
+awq_idle :: src/mapper/roofline/gemm_kernel.cpp :: return 0.5 * d.cores :: return 1.0 * d.cores
 exchange_blocks :: src/estimate/training.cpp :: kExchangeBlocks = 24 :: kExchangeBlocks = 12
 gathers_of_zero3 :: src/estimate/training.cpp :: pipelined ? 1 : 2 * times :: pipelined ? 1 : 1 * times
 model_flops :: src/estimate/training.cpp :: (3 * d(e.scenario.global_batch)) :: (2 * d(e.scenario.global_batch))

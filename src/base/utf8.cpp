@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace llmperf {
 namespace {
@@ -11,20 +10,10 @@ namespace {
 struct Range {
   char32_t first, last;
 };
-constexpr std::array<Range, 14> kUnsafe = {{{0x00, 0x1F},
-                                            {0x7F, 0x9F},
-                                            {0xAD, 0xAD},
-                                            {0x61C, 0x61C},
-                                            {0x180E, 0x180E},
-                                            {0x200B, 0x200B},
-                                            {0x200E, 0x200F},
-                                            {0x2028, 0x202E},
-                                            {0x2060, 0x206F},
-                                            {0xFEFF, 0xFEFF},
-                                            {0xFFF9, 0xFFFB},
-                                            {0x1BCA0, 0x1BCA3},
-                                            {0x1D173, 0x1D17A},
-                                            {0xE0000, 0xE0FFF}}};
+constexpr Range kUnsafe[] = {{0x00, 0x1F},       {0x7F, 0x9F},      {0xAD, 0xAD},     {0x61C, 0x61C},
+                             {0x180E, 0x180E},   {0x200B, 0x200B},  {0x200E, 0x200F}, {0x2028, 0x202E},
+                             {0x2060, 0x206F},   {0xFEFF, 0xFEFF},  {0xFFF9, 0xFFFB}, {0x1BCA0, 0x1BCA3},
+                             {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
 
 }  // namespace
 
@@ -52,8 +41,8 @@ std::optional<char32_t> decode_utf8(std::string_view text, std::size_t& offset) 
 }
 
 bool is_unsafe(char32_t character) {
-  return std::any_of(kUnsafe.begin(), kUnsafe.end(),
-                     [character](Range range) { return range.first <= character && character <= range.last; });
+  return std::ranges::any_of(kUnsafe,
+                             [character](Range range) { return range.first <= character && character <= range.last; });
 }
 
 std::string without_unsafe(std::string_view text, bool escaped) {

@@ -1,6 +1,6 @@
 // Time of a collective on a set of links: alpha-beta, steps * latency + bytes / bandwidth, for every algorithm that the
 // topology allows; the fastest is taken. The derivations are in collective.cpp, of devices that one kind of
-// link joins and of levels of links. Links that a collective library drives (mapper/roofline/collective_kernel.h) carry
+// link joins and of levels of links. Links that a collective library drives (mapper/roofline/kernels.h) carry
 // what it costs, so that the algorithm is chosen by what is charged.
 #pragma once
 

@@ -8,7 +8,6 @@
 #include "base/units.h"
 #include "graph/decoder_graph.h"
 #include "graph/stdit_graph.h"
-#include "graph/vision_graph.h"
 #include "model/parameters.h"
 
 namespace llmperf::cost {

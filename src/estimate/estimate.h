@@ -13,7 +13,7 @@
 
 #include "estimate/phase.h"
 #include "estimate/setup.h"
-#include "graph/vision_graph.h"
+#include "graph/decoder_graph.h"
 #include "mapper/machine.h"
 
 namespace llmperf::estimate {

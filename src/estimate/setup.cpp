@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/name_pattern.h"
 #include "base/text.h"
-#include "mapper/roofline/collective_kernel.h"
+#include "mapper/roofline/kernels.h"
 #include "model/draft.h"
 #include "model/ggml_type.h"
 #include "model/gguf_architectures.h"

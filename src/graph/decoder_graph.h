@@ -11,6 +11,7 @@
 #include "hardware/runtime.h"
 #include "model/decoder.h"
 #include "model/quantization.h"
+#include "model/vision.h"
 #include "model/weight_layout.h"
 
 namespace llmperf::graph {
@@ -92,5 +93,19 @@ bool chooses_keys(const model::Attention& attention, const SequenceGroup& group)
 // keys and values from them: when that takes fewer FLOPs per cached token. A prompt without a cache has none to save
 // and expands its own latents. All decode steps decide alike, whatever their context.
 bool latent_absorbed(const model::Attention& attention, const SequenceGroup& group);
+
+// ---- A vision tower and images: the ops of its pass over them, before a prompt is prefilled
+
+// `count` images of one size, which the tower of the execution's model sees together. The devices of the tensor axis
+// each hold the whole tower and take their share of the images; the others' rows are gathered behind it.
+struct SeenImages {
+  std::int64_t count = 0;
+  model::SeenImage each;
+};
+// Of them, those of one device.
+std::int64_t images_of_device(const Execution& execution, std::int64_t images);
+
+// Replaces the contents of `graph` with the ops of one device, in execution order.
+void build_vision(const Execution& execution, const SeenImages& images, Graph& graph);
 
 }  // namespace llmperf::graph

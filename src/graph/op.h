@@ -18,11 +18,6 @@
 
 namespace llmperf::graph {
 
-// An enumeration whose words are its names, listed once.
-#define LLMPERF_WORDS(Enum, ...)                   \
-  enum class Enum : unsigned char { __VA_ARGS__ }; \
-  inline constexpr std::string_view k##Enum##Words = #__VA_ARGS__
-
 // What an op is in the model. Names are these words: a Tag is what code decides by, a name what people read. Of video
 // models the kernels of one part share a tag.
 LLMPERF_WORDS(Tag, none,
@@ -65,7 +60,6 @@ LLMPERF_WORDS(Tag, none,
               // parts of a block of a video model
               spatial_attention, temporal_attention, cross_attention, qk_norm, rotate, modulate, frame_mask, gate, gelu,
               rearrange);
-#undef LLMPERF_WORDS
 
 // Of a training step: the forward op, what differentiates it, of a product the gradients of its input and of its
 // weights and the sum of these, and the forward op once more.

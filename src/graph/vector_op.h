@@ -8,36 +8,16 @@
 #include <string_view>
 
 #include "base/dtype.h"
+#include "base/words.h"
 
 namespace llmperf::graph {
 
-enum class VectorKind : unsigned char {
-  rms_norm,
-  layer_norm,
-  add,
-  add_rms_norm,
-  add_layer_norm,
-  rope,
-  activation,
-  gated_activation,
-  multiply,
-  mask,
-  softmax,
-  router,
-  combine,
-  sigmoid_gate,
-  sampling,
-  softcap,
-  dropout,
-  cross_entropy,
-  adam,
-  modulate,  // x (1 + scale) + shift
-  gate_add,  // x + gate y
-  select,    // of two tensors, by a mask
-  reduce,
-  group_norm,
-  elementwise  // of a program: as many operations as Vector::operations says
-};
+LLMPERF_WORDS(VectorKind, rms_norm, layer_norm, add, add_rms_norm, add_layer_norm, rope, activation, gated_activation,
+              multiply, mask, softmax, router, combine, sigmoid_gate, sampling, softcap, dropout, cross_entropy, adam,
+              // of video models: x (1 + scale) + shift, x + gate y, of two tensors by a mask
+              modulate, gate_add, select, reduce, group_norm,
+              // of a program: as many operations as Vector::operations says
+              elementwise);
 
 // What one kernel reads and writes: tensors of the activations' type, and bytes per element whatever their type.
 struct Traffic {

@@ -6,12 +6,11 @@
 //
 // Attention is one kernel whatever the options say: engines run towers so. An image that windows do not divide has
 // smaller ones at its edges, each size an op of its own.
-#include "graph/vision_graph.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "base/integer.h"
+#include "graph/decoder_graph.h"
 
 namespace llmperf::graph {
 namespace {

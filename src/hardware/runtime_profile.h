@@ -1,6 +1,6 @@
 // A runtime profile: what a software stack does with a device. Which ops it runs (options), how far its kernels get
 // from the device's peaks, and what the host adds. Few numbers, each with a physical meaning; none belongs to one
-// model. The kernel formulas that read them are in src/mapper/roofline (gemm_kernel.h and its neighbours);
+// model. The kernel formulas that read them are in src/mapper/roofline (kernels.h);
 // docs/runtimes.md explains them.
 //
 // All numbers lie in one flat array, so that reading, writing, fitting and printing a profile are loops over one table
@@ -28,27 +28,27 @@ namespace llmperf::hardware {
 // What each means, its unit, default and bounds stand in one table (runtime_parameters.cpp).
 // clang-format off
 enum class Parameter : unsigned char {
-  // Dense matrix products (gemm_kernel.h).
+  // Dense matrix products (gemm_kernel.cpp).
   gemm_launch, gemm_share, gemm_memory_share, gemm_overlap, gemm_share_16, gemm_share_64, gemm_share_128,
   gemm_share_256, gemm_cache_rate, gemm_store_rate, gemm_split_launch, gemm_split_share, gemm_cached_share,
   gemm_resident_share,
-  // Products with quantised weights (weight_kernel.h); what depends on the format is in FormatParameter.
+  // Products with quantised weights (gemm_kernel.cpp); what depends on the format is in FormatParameter.
   format_overlap, format_small_overlap, dequantise_share, dequantise_cached,
-  // Attention over a prompt (attention_kernel.h).
+  // Attention over a prompt (attention_kernel.cpp).
   prefill_launch, prefill_share, prefill_block, prefill_memory_share, prefill_overlap, prefill_tail,
   prefill_fill, prefill_exponential_rate, prefill_narrow_share, prefill_quantise, append_share, append_token,
   // Attention of one new token per sequence.
   decode_launch, decode_memory_share, decode_block, decode_block_rate, decode_overlap, decode_pack, decode_copy,
   decode_copy_share, decode_split, decode_split_each, decode_sequence, decode_window, decode_quantise,
   decode_resident_share,
-  // Latent attention where it has kernels of its own (latent_kernel.cpp): new tokens on latents, then prompts.
+  // Latent attention where it has kernels of its own (attention_kernel.cpp): new tokens on latents, then prompts.
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
-  // ggml's kernels (ggml_kernel.h): products, and attention that keeps its scores in memory.
+  // ggml's kernels (ggml_kernel.cpp): products, and attention that keeps its scores in memory.
   product_rows, product_unpack, product_experts, scores_share, scores_memory_share, scores_bytes, per_watt,
   // Layers of a GGUF model on several devices (estimate/schedule.h).
   split_hop, split_queue, split_kernels,
-  // Routed experts where they have kernels of their own (expert_kernel.cpp).
+  // Routed experts where they have kernels of their own (gemm_kernel.cpp).
   experts_stream_share, experts_unaligned_share,
   // Of their products in the order of ExpertParameter; those of quantised weights are in FormatParameter.
   experts_product, experts_start, experts_memory_share, experts_overlap, experts_share_16, experts_share_32,
@@ -58,7 +58,7 @@ enum class Parameter : unsigned char {
   vector_sampling_rate,
   // Convolutions; their launch, memory share and overlap are those of products.
   convolution_share,
-  // Collectives (collective_kernel.h).
+  // Collectives (collective_kernel.cpp).
   collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
   network_step, collective_hidden,
   switch_launch, switch_share, collective_reduce, collective_setup,
@@ -94,7 +94,7 @@ enum class FormatParameter : unsigned char {
   host,          // s of the host on top of every product it launches: wrappers, scales
   unpack_rate,   // elements that one core of ggml's unpacks in a cycle
   reduce,        // s of products with GPTQ's weights: adding up what stripes of the work share
-  // Of narrow products only (narrow_kernel.h).
+  // Of narrow products only (gemm_kernel.cpp).
   launch,
   overlap,
   cache_rate,
@@ -121,7 +121,7 @@ constexpr std::size_t index(FormatKernel kernel, FormatParameter p) {
   return kParameters + static_cast<std::size_t>(kernel) * kFormatParameters + static_cast<std::size_t>(p);
 }
 
-// Of the grouped products of experts (expert_kernel.cpp), which are a kernel of its own for every format of weights.
+// Of the grouped products of experts (gemm_kernel.cpp), which are a kernel of its own for every format of weights.
 enum class ExpertParameter : unsigned char { launch, start, memory_share, overlap, share };  // share: the first of four
 inline constexpr std::size_t kExpertParameters = 8;
 constexpr std::size_t index(std::optional<FormatKernel> format, ExpertParameter p) {
@@ -162,8 +162,8 @@ std::string_view name(Dispatch dispatch);
 
 // How a library multiplies with weights of a format.
 enum class ProductTiles : unsigned char {
-  unpacked,       // weights are unpacked on the way, or before (weight_kernel.h)
-  menu,           // both operands are narrow, and the kernel is the fastest of the dense products' (gemm_kernel.h)
+  unpacked,       // weights are unpacked on the way, or before (gemm_kernel.cpp)
+  menu,           // both operands are narrow, and the kernel is the fastest of the dense products' (gemm_kernel.cpp)
   by_rows,        // narrow, in tiles that hang on the number of rows alone (CUTLASS as vLLM and SGLang build it)
   fewest_rounds,  // narrow, in tiles that need the fewest rounds over the cores (DeepGEMM)
   cube,           // narrow, in the tiles of CANN's products (cube_tiles)
@@ -204,13 +204,13 @@ struct KernelChoices {
   std::int64_t small_granule = 1;  // products of any number of rows do
   AttentionKernels attention = AttentionKernels::flash2;
   bool has_flash2_form() const { return attention == AttentionKernels::flash2 || attention == AttentionKernels::cann; }
-  // Products and attention are ggml's (ggml_kernel.h), quantised products in 8 bits or in 16.
+  // Products and attention are ggml's (ggml_kernel.cpp), quantised products in 8 bits or in 16.
   bool ggml = false;
   bool integer_products = false;
   std::int64_t query_rows = 64;     // FlashAttention-2: rows of Q per block of attention
   bool split_ungrouped = false;     // decode divides the keys of heads that share no KV head, too
   std::int64_t small_rows = 0;      // quantised: rows up to which the kernel for few rows runs; 0: there is none
-  bool grouped_experts = false;     // routed experts are grouped kernels (expert_kernel.h), else a product for each
+  bool grouped_experts = false;     // routed experts are grouped kernels (gemm_kernel.cpp), else a product for each
   bool cached_activations = false;  // dense products: what the cache holds of activations does not cross the memory bus
   std::array<ProductTiles, kFormatKernels> product_tiles = {};
   std::array<std::int64_t, kFormatKernels> dequantise_rows = {};  // from here on weights are unpacked first; 0: never

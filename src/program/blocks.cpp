@@ -34,12 +34,6 @@ struct Unit {
 
 const Flow& input_of(const ProductFlow& product) { return product.operands[product.weights == 0 ? 1 : 0]; }
 
-// In the order of Role.
-constexpr std::string_view kRoleNames =
-    "other query key value query_key key_value qkv latent scores values attention output cross_query cross_key "
-    "cross_value cross_key_value cross_scores cross_values cross_attention cross_output gate up gate_up down "
-    "router expert_gate expert_up expert_gate_up expert_down embedding lm_head";
-static_assert(std::ranges::count(kRoleNames, ' ') == static_cast<std::ptrdiff_t>(Role::lm_head));
 constexpr std::string_view kKindNames[] = {"self", "spatial", "temporal", "cross"};
 
 struct Draft {
@@ -638,11 +632,7 @@ class BlockRecovery {
 
 }  // namespace
 
-std::string_view name(Role role) {
-  std::string_view rest = kRoleNames;
-  for (auto n = static_cast<std::size_t>(role); n > 0; --n) rest.remove_prefix(rest.find(' ') + 1);
-  return rest.substr(0, rest.find(' '));
-}
+std::string_view name(Role role) { return word_at(kRoleWords, static_cast<std::size_t>(role)); }
 std::string_view name(AttentionKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 Blocks recover_blocks(const Program& program) { return BlockRecovery(program).run(); }

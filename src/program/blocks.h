@@ -19,44 +19,21 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.h"
 #include "model/decoder.h"
 #include "program/program.h"
 
 namespace llmperf::program {
 
-enum class Role : unsigned char {
-  other,  // adapters, modulation, heads of other kinds
-  query,
-  key,
-  value,
-  query_key,
-  key_value,
-  qkv,
-  latent,  // the first of two matrices that make queries or keys
-  scores,
-  values,
-  attention,  // scores, softmax and values in one op
-  output,
-  cross_query,
-  cross_key,
-  cross_value,
-  cross_key_value,
-  cross_scores,
-  cross_values,
-  cross_attention,
-  cross_output,
-  gate,
-  up,
-  gate_up,
-  down,
-  router,
-  expert_gate,
-  expert_up,
-  expert_gate_up,
-  expert_down,
-  embedding,  // a lookup
-  lm_head
-};
+LLMPERF_WORDS(Role, other,  // adapters, modulation, heads of other kinds
+              query, key, value, query_key, key_value, qkv,
+              latent,  // the first of two matrices that make queries or keys
+              scores, values,
+              attention,  // scores, softmax and values in one op
+              output, cross_query, cross_key, cross_value, cross_key_value, cross_scores, cross_values, cross_attention,
+              cross_output, gate, up, gate_up, down, router, expert_gate, expert_up, expert_gate_up, expert_down,
+              embedding,  // a lookup
+              lm_head);
 std::string_view name(Role role);  // "cross_query"
 
 // self: over the tokens of a sequence; spatial and temporal: over the patches of a frame, and over one patch in all
@@ -139,5 +116,11 @@ struct Blocks {
 };
 
 Blocks recover_blocks(const Program& program);
+
+// A model descriptor (models/*.yaml) from the blocks, as `--model` takes it: a decoder, or a video diffusion
+// transformer whose blocks the program has (what surrounds them is then that of the built-in model of the same
+// architecture). The notes in it say what was recovered and what was assumed. Throws Error(bad_input), saying what was
+// found instead, when the format cannot describe the blocks.
+std::string recovered_model(const Program& program, const Blocks& blocks);
 
 }  // namespace llmperf::program

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "program/extents.h"
+#include "program/factors.h"
 #include "program/work.h"
 
 namespace llmperf::program {

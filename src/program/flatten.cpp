@@ -16,7 +16,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "program/extents.h"
+#include "program/factors.h"
 #include "program/module.h"
 #include "program/ops.h"
 #include "program/program.h"

@@ -16,12 +16,6 @@
 namespace llmperf::program {
 namespace {
 
-constexpr std::string_view kClassNames[] = {
-    "elementwise", "movement", "broadcast", "slice",     "update",        "free",   "product",     "convolution",
-    "reduce",      "window",   "sort",      "transform", "factorization", "random", "attention",   "normalization",
-    "collective",  "transfer", "call",      "loop",      "branch",        "region", "custom_call", "unknown"};
-static_assert(std::size(kClassNames) == static_cast<std::size_t>(OpClass::unknown) + 1);
-
 struct Row {
   std::string_view ops;  // with spaces between
   OpClass op_class;
@@ -121,7 +115,7 @@ constexpr OpClass kCallable[] = {
 
 }  // namespace
 
-std::string_view name(OpClass op_class) { return kClassNames[static_cast<std::size_t>(op_class)]; }
+std::string_view name(OpClass op_class) { return word_at(kOpClassWords, static_cast<std::size_t>(op_class)); }
 
 bool is_hlo(std::string_view op) { return contains(kDialects, op.substr(0, op.find('.'))); }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/words.h"
 #include "program/module.h"
 
 namespace llmperf::descriptor {
@@ -15,32 +16,30 @@ struct Document;
 
 namespace llmperf::program {
 
-enum class OpClass : unsigned char {
-  elementwise,    // `operations` for every element of the result
-  movement,       // elements read and written: transpose, concatenate, pad …
-  broadcast,      // the same, and a fusing compiler never stores the result: broadcast, iota
-  slice,          // reads what it writes: slice, gather, dynamic_slice, embedding lookup
-  update,         // writes a part of its first operand in place: dynamic_update_slice, scatter
-  free,           // no work: reshape, tuple, constant, barriers, annotations
-  product,        // dot, dot_general, matrix products of libraries
-  convolution,    //
-  reduce,         // over elements of the operands
-  window,         // reduce_window, select_and_scatter, pooling
-  sort,           // sort, top_k
-  transform,      // fft
-  factorization,  // cholesky, triangular_solve
-  random,         // random numbers
-  attention,      // softmax(Q K^T) V of a library
-  normalization,  // batch_norm_*
-  collective,     // all_reduce and its kin
-  transfer,       // send, recv, infeed, outfeed: no work on the device
-  call,           // runs a function: call, composite, async_start
-  loop,           //
-  branch,         // case, if
-  region,         // runs its region once, in place: fusion, manual_computation
-  custom_call,    // by the table of custom calls
-  unknown
-};
+LLMPERF_WORDS(OpClass,
+              elementwise,          // `operations` for every element of the result
+              movement,             // elements read and written: transpose, concatenate, pad …
+              broadcast,            // the same, and a fusing compiler never stores the result: broadcast, iota
+              slice,                // reads what it writes: slice, gather, dynamic_slice, embedding lookup
+              update,               // writes a part of its first operand in place: dynamic_update_slice, scatter
+              free,                 // no work: reshape, tuple, constant, barriers, annotations
+              product,              // dot, dot_general, matrix products of libraries
+              convolution, reduce,  // over elements of the operands
+              window,               // reduce_window, select_and_scatter, pooling
+              sort,                 // sort, top_k
+              transform,            // fft
+              factorization,        // cholesky, triangular_solve
+              random,               // random numbers
+              attention,            // softmax(Q K^T) V of a library
+              normalization,        // batch_norm_*
+              collective,           // all_reduce and its kin
+              transfer,             // send, recv, infeed, outfeed: no work on the device
+              call,                 // runs a function: call, composite, async_start
+              loop,
+              branch,       // case, if
+              region,       // runs its region once, in place: fusion, manual_computation
+              custom_call,  // by the table of custom calls
+              unknown);
 std::string_view name(OpClass op_class);
 
 // What an element-wise op, or several together, did to a tensor: by it the dataflow (dataflow.h) knows functions again.

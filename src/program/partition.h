@@ -12,10 +12,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "program/program.h"
 
 namespace llmperf::program {
+
+// Among the attributes of an argument, a result or an op: sdy.sharding, mhlo.sharding, or xla.sdy.sharding in
+// mhlo.frontend_attributes.
+std::optional<std::string_view> sharding_text(const std::vector<Attribute>& attributes);
 
 struct PartitionOptions {
   std::optional<std::int64_t> devices = {};  // nothing: as many as the program says

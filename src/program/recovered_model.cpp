@@ -1,5 +1,3 @@
-#include "program/recovered_model.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>

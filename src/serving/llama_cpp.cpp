@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/integer.h"
-#include "serving/engines.h"
+#include "serving/scheduler.h"
 
 namespace llmperf::serving {
 namespace {

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/integer.h"
-#include "serving/engines.h"
 
 namespace llmperf::serving {
 namespace {

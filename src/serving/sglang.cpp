@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "base/integer.h"
-#include "serving/engines.h"
+#include "serving/scheduler.h"
 
 namespace llmperf::serving {
 namespace {

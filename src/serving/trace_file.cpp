@@ -25,51 +25,30 @@ namespace {
 
 // kNothing: it says nothing that a load hangs on, or what other columns say as well.
 enum Column : std::uint8_t { kTime, kInput, kOutput, kSession, kHashes, kTokens, kNothing, kColumns };
-struct ColumnName {
-  std::string_view name;  // in small letters
+struct Columns {
+  std::string_view names;  // in small letters, each between two commas
   Column column;
   double unit = 1;  // of times, in seconds
 };
-constexpr std::array kNames = {
-    ColumnName{"arrival_s", kTime},
-    ColumnName{"timestamp", kTime},
-    ColumnName{"arrival_time", kTime},
-    ColumnName{"arrived_at", kTime},
-    ColumnName{"arrival_timestamp", kTime},
-    ColumnName{"timestamp_ms", kTime, 1e-3},
-    ColumnName{"arrival_ms", kTime, 1e-3},
-    ColumnName{"arrival_time_ns", kTime, 1e-9},
-    ColumnName{"input_tokens", kInput},
-    ColumnName{"contexttokens", kInput},
-    ColumnName{"input_length", kInput},
-    ColumnName{"request tokens", kInput},
-    ColumnName{"num_prefill_tokens", kInput},
-    ColumnName{"prompt_tokens", kInput},
-    ColumnName{"prompt_size", kInput},
-    ColumnName{"input_toks", kInput},
-    ColumnName{"output_tokens", kOutput},
-    ColumnName{"generatedtokens", kOutput},
-    ColumnName{"output_length", kOutput},
-    ColumnName{"response tokens", kOutput},
-    ColumnName{"num_decode_tokens", kOutput},
-    ColumnName{"completion_tokens", kOutput},
-    ColumnName{"token_size", kOutput},
-    ColumnName{"output_toks", kOutput},
-    ColumnName{"session", kSession},
-    ColumnName{"session_id", kSession},
-    ColumnName{"session id", kSession},
-    ColumnName{"chat_id", kSession},
-    ColumnName{"hash_ids", kHashes},
-    ColumnName{"input_tok_ids", kTokens},
-    ColumnName{"output_tok_ids", kNothing},
-    ColumnName{"request_id", kNothing},
-    ColumnName{"id", kNothing},
-    ColumnName{"total tokens", kNothing},
+constexpr Columns kNames[] = {
+    {",arrival_s,timestamp,arrival_time,arrived_at,arrival_timestamp,", kTime},
+    {",timestamp_ms,arrival_ms,", kTime, 1e-3},
+    {",arrival_time_ns,", kTime, 1e-9},
+    {",input_tokens,contexttokens,input_length,request tokens,num_prefill_tokens,prompt_tokens,prompt_size,input_toks,",
+     kInput},
+    {",output_tokens,generatedtokens,output_length,response tokens,num_decode_tokens,completion_tokens,token_size,"
+     "output_toks,",
+     kOutput},
+    {",session,session_id,session id,chat_id,", kSession},
+    {",hash_ids,", kHashes},
+    {",input_tok_ids,", kTokens},
+    {",output_tok_ids,request_id,id,total tokens,", kNothing},
 };
-const ColumnName* column_of(std::string_view name) {
-  const std::string small = to_lower(name);
-  const auto found = std::ranges::find(kNames, std::string_view(small), &ColumnName::name);
-  return found == kNames.end() ? nullptr : &*found;
+const Columns* column_of(std::string_view name) {
+  const std::string wanted = "," + to_lower(name) + ",";
+  const auto found =
+      std::ranges::find_if(kNames, [&](const Columns& c) { return c.names.find(wanted) != std::string_view::npos; });
+  return found == std::end(kNames) || name.find(',') != std::string_view::npos ? nullptr : &*found;
 }
 
 constexpr std::int64_t kTokensOfBlock = 16;  // of Qwen-Bailian's blocks, and of those that token ids are put into
@@ -175,7 +154,7 @@ class Reader {
     double unit = 1;
     for (std::size_t i = 0; i < csv.cells().size(); ++i) {
       names.push_back(csv.cells()[i].text);
-      const ColumnName* c = column_of(csv.cells()[i].text);
+      const Columns* c = column_of(csv.cells()[i].text);
       if (c == nullptr || c->column == kHashes || c->column == kTokens) {  // of which a cell has no list
         pass_over(names.back());
       } else if (!columns[c->column]) {
@@ -281,7 +260,7 @@ class Reader {
     bool hashed = false;
     for (const descriptor::Node::Entry& entry : object.entries) {
       if (entry.key == "conversations" || entry.key == "messages") return read_conversation(entry.value, line);
-      const ColumnName* c = column_of(entry.key);
+      const Columns* c = column_of(entry.key);
       chat = chat || entry.key == "chat_id";
       if (c == nullptr) {
         pass_over(entry.key);
@@ -293,7 +272,7 @@ class Reader {
           const std::optional<std::int64_t> id = parse_int(item.scalar);
           if (!id || *id < 0) {
             problems_.add(line, item.column,
-                          fmt::format("{} is no {}", quote(item.scalar), c->name.substr(0, c->name.size() - 1)));
+                          fmt::format("{} is no {}", quote(item.scalar), c->names.substr(1, c->names.size() - 3)));
             return;
           }
           if (c->column == kHashes) {

@@ -9,7 +9,7 @@
 //    multiple of the block size.
 #include <algorithm>
 
-#include "serving/engines.h"
+#include "serving/scheduler.h"
 
 namespace llmperf::serving {
 

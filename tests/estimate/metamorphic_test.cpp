@@ -14,7 +14,7 @@
 #include "estimate/estimate.h"
 #include "graph/random_decoder.h"
 #include "hardware/runtime_execution.h"
-#include "mapper/roofline/attention_kernel.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::metamorphic_test {
 

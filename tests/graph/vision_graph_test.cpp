@@ -1,8 +1,7 @@
-#include "graph/vision_graph.h"
-
 #include "catch.h"
 #include "cost/memory.h"
 #include "cost/work.h"
+#include "graph/decoder_graph.h"
 #include "graph/random_decoder.h"
 
 namespace llmperf::vision_graph_test {

@@ -1,10 +1,9 @@
 // Attention kernels by hand.
-#include "mapper/roofline/attention_kernel.h"
-
 #include <cmath>
 
 #include "catch.h"
 #include "kernel_values.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::attention_kernel_test {
 namespace {

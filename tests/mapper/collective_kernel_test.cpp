@@ -1,8 +1,7 @@
 // Collectives as a library runs them, by hand.
-#include "mapper/roofline/collective_kernel.h"
-
 #include "catch.h"
 #include "kernel_values.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::collective_kernel_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "catch.h"
-#include "mapper/roofline/collective_kernel.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::collective_metamorphic_test {
 namespace {

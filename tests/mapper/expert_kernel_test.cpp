@@ -1,10 +1,9 @@
 // Grouped products of experts by hand, and what is around them.
-#include "mapper/roofline/expert_kernel.h"
-
 #include "catch.h"
 #include "hardware/device.h"
 #include "kernel_values.h"
 #include "mapper/machine.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::expert_kernel_test {
 namespace {

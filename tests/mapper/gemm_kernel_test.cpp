@@ -1,11 +1,10 @@
 // Dense products by hand, with and without a menu of tiles.
-#include "mapper/roofline/gemm_kernel.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "catch.h"
 #include "kernel_values.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::gemm_kernel_test {
 namespace {

@@ -1,10 +1,9 @@
 // ggml's products and attention by hand.
-#include "mapper/roofline/ggml_kernel.h"
-
 #include <cmath>
 
 #include "catch.h"
 #include "kernel_values.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::ggml_kernel_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "hardware/runtime_profile.h"
-#include "mapper/roofline/kernel_device.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper {
 
@@ -16,6 +16,15 @@ inline KernelDevice round_device() {
 // The same with memory that takes no time.
 inline KernelDevice compute_device() {
   return {.matrix = 1e14, .unpacked = 1e14, .bandwidth = 1e30, .cache = 1e7, .cores = 10};
+}
+
+inline double gemm_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                           const hardware::KernelChoices& choices, const GemmCall& call) {
+  return gemm_time(device, values, choices, call).seconds;
+}
+inline double weight_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                             const hardware::KernelChoices& choices, FormatKernel format, const GemmCall& call) {
+  return weight_time(device, values, choices, format, call).seconds;
 }
 
 // Shares of 1, times of 0, rates beyond notice and sums for norms, except for `set`.

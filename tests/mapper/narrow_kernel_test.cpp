@@ -1,10 +1,9 @@
 // Products of two narrow operands by hand.
-#include "mapper/roofline/narrow_kernel.h"
-
 #include <cmath>
 
 #include "catch.h"
 #include "kernel_values.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::narrow_kernel_test {
 namespace {

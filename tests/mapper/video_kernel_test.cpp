@@ -6,9 +6,8 @@
 #include "hardware/device.h"
 #include "kernel_values.h"
 #include "mapper/machine.h"
-#include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/efficiency.h"
-#include "mapper/roofline/gemm_kernel.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::video_kernel_test {
 namespace {

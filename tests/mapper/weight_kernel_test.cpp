@@ -1,10 +1,9 @@
 // Products with quantised weights by hand.
-#include "mapper/roofline/weight_kernel.h"
-
 #include <cmath>
 
 #include "catch.h"
 #include "kernel_values.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper::weight_kernel_test {
 namespace {

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "catch.h"
 #include "descriptor/node.h"
+#include "program/blocks.h"
 #include "program/flatten.h"
 #include "program/program_text.h"
-#include "program/recovered_model.h"
 
 namespace llmperf::program {
 

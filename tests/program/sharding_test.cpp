@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "catch.h"
-#include "program/annotations.h"
+#include "program/partition.h"
 
 namespace llmperf::program::sharding_test {
 namespace {

@@ -1,7 +1,7 @@
 // The rules of SGLang, TensorRT-LLM and llama.cpp, step by step (serving.md 1.2 to 1.4 and the sources that src/serving
 // names).
 #include "catch.h"
-#include "serving/engines.h"
+#include "serving/scheduler.h"
 #include "serving/step_log.h"
 
 namespace llmperf::other_engines_test {

@@ -1,6 +1,4 @@
-#include "mapper/roofline/collective_kernel.h"
-
-#include <algorithm>
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper {
 

@@ -8,12 +8,8 @@
 
 #include "base/integer.h"
 #include "base/match.h"
-#include "mapper/roofline/attention_kernel.h"
-#include "mapper/roofline/collective_kernel.h"
-#include "mapper/roofline/expert_kernel.h"
-#include "mapper/roofline/ggml_kernel.h"
-#include "mapper/roofline/narrow_kernel.h"
-#include "mapper/roofline/weight_kernel.h"
+#include "base/text.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper {
 namespace {
@@ -76,7 +72,7 @@ bool is_around_experts(const graph::Op& op) {
 
 // Whether both operands go to the matrix engine in 8 bits or fewer, by a kernel that the profile knows.
 constexpr double kNarrowBits = 8;
-bool multiplies_narrow(const graph::Gemm& gemm, const hardware::KernelChoices& choices) {
+bool multiplies_narrow(const graph::Gemm& gemm, const KernelChoices& choices) {
   return gemm.weights && gemm.weights->kernel && bits(gemm.weights->compute) <= kNarrowBits &&
          choices.product_tiles[static_cast<std::size_t>(*gemm.weights->kernel)] != hardware::ProductTiles::unpacked;
 }
@@ -95,7 +91,7 @@ double strided(const graph::Copy& c) { return c.access == graph::Access::strided
 
 bool is_decode(const graph::Attention& a) { return (a.q_tokens == 1 || a.verifies) && a.context > 0; }
 // By the kernel of decode: one new token per sequence, and with CANN's a few, whose heads of a group fill no block.
-bool decodes(const graph::Attention& a, const hardware::KernelChoices& choices) {
+bool decodes(const graph::Attention& a, const KernelChoices& choices) {
   return is_decode(a) || (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
                           a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
 }
@@ -104,36 +100,31 @@ bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.
 // Of every parameter, the sections it belongs to.
 const std::array<unsigned, hardware::kAllParameters>& table() {
   constexpr std::pair<std::string_view, unsigned> kSections[] = {
-      {"gemm", kGemm | kFormat},
+      {"gemm product", kGemm | kFormat},
       {"format", kFormat},
       {"prefill", kPrefill},
       {"decode", kDecode},
       {"vector", kVector},
-      {"collective", kCollective},
-      {"network", kCollective},
+      {"collective network exchange custom split", kCollective},
       {"append", kAppend},
       {"latent", kLatent},
       {"experts", kExperts},
-      {"exchange", kCollective},
-      {"custom", kCollective},
-      {"product", kGemm | kFormat},
       {"scores", kGemm},
-      {"split", kCollective},
       {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
-      {"step", kStep},
-      {"launch", kStep},
-      {"host", kStep},
+      {"step launch host", kStep},
       {"convolution", kConvolution},
       {"tile", kTiles}};
   static const auto result = [&] {
     std::array<unsigned, hardware::kAllParameters> sections{};
-    for (std::size_t i = 0; i < sections.size(); ++i) {
-      const std::string& name = hardware::parameter_info(i).name;
-      const std::string_view section = std::string_view(name).substr(0, name.find('.'));
-      for (const auto& [known, of] : kSections) {
-        if (known == section) sections[i] = of;
+    const auto set = [&](std::string_view section, unsigned of) {
+      for (std::size_t i = 0; i < sections.size(); ++i) {
+        const std::string_view name = hardware::parameter_info(i).name;
+        if (name.substr(0, name.find('.')) == section) sections[i] = of;
+        if (name.starts_with("format.") && name.ends_with(".host")) sections[i] = kStep;  // a cost of the host
       }
-      if (name.starts_with("format.") && name.ends_with(".host")) sections[i] = kStep;  // a cost of the host
+    };
+    for (const auto& [names, of] : kSections) {
+      for (const std::string_view section : split(names, ' ')) set(section, of);
     }
     return sections;
   }();
@@ -141,7 +132,7 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
 }
 
 // A library without a menu of tiles has one share. What a measurement leaves in the cache is asked for before.
-bool dense_depends(std::size_t parameter, const hardware::KernelChoices& choices) {
+bool dense_depends(std::size_t parameter, const KernelChoices& choices) {
   using enum hardware::Parameter;
   if (parameter == index(gemm_resident_share)) return true;
   const bool of_split = parameter == index(gemm_split_launch) || parameter == index(gemm_split_share);
@@ -152,9 +143,8 @@ bool dense_depends(std::size_t parameter, const hardware::KernelChoices& choices
   return parameter != index(gemm_share) || !choices.tile_menu;
 }
 
-// Of a product of `rows` rows with packed weights: the parameters of the one kernel that runs (weight_kernel.cpp).
-bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t parameter,
-                    const hardware::KernelChoices& choices) {
+// Of a product of `rows` rows with packed weights: the parameters of the one kernel that runs (gemm_kernel.cpp).
+bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t parameter, const KernelChoices& choices) {
   using enum hardware::Parameter;
   using hardware::FormatParameter;
   const std::int64_t unpack_rows = choices.dequantise_rows[static_cast<std::size_t>(format)];
@@ -173,9 +163,8 @@ bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t paramete
   return parameter == index(format, FormatParameter::small_share) && !unpacks && small;
 }
 
-// The same of a narrow product (narrow_kernel.cpp).
-bool narrow_depends(FormatKernel format, std::int64_t rows, std::size_t parameter,
-                    const hardware::KernelChoices& choices) {
+// The same of a narrow product (gemm_kernel.cpp).
+bool narrow_depends(FormatKernel format, std::int64_t rows, std::size_t parameter, const KernelChoices& choices) {
   using hardware::FormatParameter;
   if (parameter == index(format, FormatParameter::host)) return true;
   const hardware::ProductTiles rule = choices.product_tiles[static_cast<std::size_t>(format)];
@@ -203,7 +192,7 @@ bool of_ggml_only(std::size_t parameter) {
                                                     static_cast<std::size_t>(hardware::FormatParameter::unpack_rate));
 }
 // Of ggml's kernels (ggml_kernel.cpp): the parameters of the one that runs.
-bool ggml_depends(const graph::Op& op, std::size_t parameter, const hardware::KernelChoices& choices) {
+bool ggml_depends(const graph::Op& op, std::size_t parameter, const KernelChoices& choices) {
   using enum hardware::Parameter;
   using hardware::FormatParameter;
   const auto any = [&](auto... those) { return ((parameter == index(those)) || ...); };
@@ -232,7 +221,7 @@ bool ggml_depends(const graph::Op& op, std::size_t parameter, const hardware::Ke
 }
 
 // Of the kernels that the profile's library has, those that run, and of their parameters what the shape meets.
-bool attention_depends(const graph::Attention& a, std::size_t parameter, const hardware::KernelChoices& choices) {
+bool attention_depends(const graph::Attention& a, std::size_t parameter, const KernelChoices& choices) {
   using enum hardware::Parameter;
   const auto p = static_cast<hardware::Parameter>(parameter);
   const bool flash2 = choices.has_flash2_form();
@@ -267,7 +256,7 @@ bool attention_depends(const graph::Attention& a, std::size_t parameter, const h
 }
 
 // Of an op that is mapped to tiles.
-bool tiles_depend(const graph::Op& op, std::size_t parameter, const hardware::KernelChoices& choices) {
+bool tiles_depend(const graph::Op& op, std::size_t parameter, const KernelChoices& choices) {
   using enum hardware::Parameter;
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
   const bool prompt = gemm && gemm->weights && gemm->m * gemm->batch > choices.near_rows;
@@ -353,7 +342,7 @@ cost::Sums Efficiency::sums(const cost::Work& work) const {
 }
 
 ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) const {
-  const hardware::KernelChoices& choices = profile_.choices;
+  const KernelChoices& choices = profile_.choices;
   GemmCall call = call_of(gemm, work);
   if (choices.grouped_experts && is_grouped(gemm)) {
     call.m = d(gemm.m);
@@ -372,8 +361,7 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
     narrow.narrow_bytes = bytes_per_element(gemm.weights->compute);
     return narrow_time(on(gemm.weights->compute), profile_.values, choices, format, narrow);
   }
-  KernelDevice device = on(gemm.activation);
-  device.unpacked = choices.fp16_accumulate ? on(gemm.activation, cost::Sums::narrow).matrix : device.matrix;
+  KernelDevice device = on_unpacked(gemm.activation);
   // Shares of kernels that multiply in 8 bits are of the 16-bit rate, half of their own. Where a device has no such
   // rate the products run in 16 bits, and get as far on those.
   if (multiplies_in_8_bits(format) && bits(gemm.weights->compute) > 8) device.matrix /= 2;
@@ -385,14 +373,14 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
   return weight_time(device, profile_.values, choices, format, call);
 }
 
-KernelDevice Efficiency::on_ggml(Dtype activation) const {
+KernelDevice Efficiency::on_unpacked(Dtype activation) const {
   KernelDevice device = on(activation);
   device.unpacked = profile_.choices.fp16_accumulate ? on(activation, cost::Sums::narrow).matrix : device.matrix;
   return device;
 }
 
 ProductTime Efficiency::ggml_kernel(const graph::Gemm& gemm, const GemmCall& call) const {
-  const KernelDevice device = on_ggml(gemm.activation);
+  const KernelDevice device = on_unpacked(gemm.activation);
   if (!gemm.weights) return scores_time(device, profile_.values, call);
   const FormatKernel format = gemm.weights->kernel.value_or(FormatKernel::wide);
   return ggml_time(device, profile_.values, profile_.choices, format, call, gemm.weight_matrices > 1);
@@ -401,7 +389,7 @@ ProductTime Efficiency::ggml_kernel(const graph::Gemm& gemm, const GemmCall& cal
 double Efficiency::kernel(const graph::Attention& attention) const {
   const AttentionCall call = call_of(attention);
   if (profile_.choices.ggml) {
-    return ggml_attention_seconds(on_ggml(attention.activation), profile_.values, call, d(attention.query_tile));
+    return ggml_attention_seconds(on_unpacked(attention.activation), profile_.values, call, d(attention.query_tile));
   }
   const KernelDevice device = on(attention.activation);
   if (call.shared_kv && profile_.choices.attention != hardware::AttentionKernels::flash2) {
@@ -430,7 +418,7 @@ double Efficiency::cached_bytes(const cost::Work& work, double launches) const {
 }
 
 double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {
-  const hardware::ParameterValues& v = profile_.values;
+  const ParameterValues& v = profile_.values;
   const double cached = cached_bytes(work, op.launches);
   return (work.bytes().value - cached) / (device_.bandwidth * get(v, Parameter::vector_memory_share)) +
          cached / (device_.bandwidth * get(v, Parameter::vector_cached_share));
@@ -438,7 +426,7 @@ double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {
 
 OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
   OpTime t = roofline_.time(work);
-  const hardware::ParameterValues& v = profile_.values;
+  const ParameterValues& v = profile_.values;
   const double vector_launches = op.launches * get(v, Parameter::vector_launch);
   const double more = std::max(0, op.launches - 1) * get(v, Parameter::vector_launch);
   double seconds = 0;
@@ -587,7 +575,7 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
       [](const graph::Gather&) {}, [](const graph::Transfer&) {}, [](const graph::Overhead&) {});
 }
 
-bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
+bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const KernelChoices& choices) {
   using enum hardware::Parameter;
   const bool of_tiles = (table()[parameter] & kTiles) != 0;
   if (choices.tile_mappings && op.place == graph::Place::device)
@@ -657,7 +645,7 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
 
 bool is_of_step(std::size_t parameter) { return (table()[parameter] & kStep) != 0; }
 
-std::vector<std::size_t> parameters_of(const graph::Op& op, const hardware::KernelChoices& choices) {
+std::vector<std::size_t> parameters_of(const graph::Op& op, const KernelChoices& choices) {
   const unsigned sections = sections_of(op);
   std::vector<std::size_t> result;
   for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {

@@ -1,4 +1,4 @@
-// How long an op takes on a device under a runtime profile: the kernel formulas (gemm_kernel.h and its neighbours) with
+// How long an op takes on a device under a runtime profile: the kernel formulas (kernels.h) with
 // the profile's numbers, held against the roof of the op's work. Values are read at every call, so that a fit can
 // change them in place.
 #pragma once
@@ -12,8 +12,7 @@
 #include "graph/op.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
-#include "mapper/roofline/gemm_kernel.h"
-#include "mapper/roofline/kernel_device.h"
+#include "mapper/roofline/kernels.h"
 #include "mapper/roofline/roofline.h"
 
 namespace llmperf::mapper {
@@ -36,7 +35,7 @@ class Efficiency {
   double kernel(const graph::Attention& attention) const;
   double launch(const graph::Attention& attention) const;
   ProductTime ggml_kernel(const graph::Gemm& gemm, const GemmCall& call) const;
-  KernelDevice on_ggml(Dtype activation) const;
+  KernelDevice on_unpacked(Dtype activation) const;
   double with_onset(double seconds) const;
   double cached_bytes(const cost::Work& work, double launches) const;
   double stream(const graph::Op& op, const cost::Work& work) const;

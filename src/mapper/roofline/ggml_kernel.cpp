@@ -27,12 +27,9 @@
 // Without flash attention scores are 32-bit numbers in memory: two products with the cache over the whole rectangle of
 // a micro-batch and all keys, and a softmax between them. With it one kernel does the same work without that traffic.
 // Either sees the cache in whole blocks of keys.
-#include "mapper/roofline/ggml_kernel.h"
-
-#include <algorithm>
 #include <cmath>
 
-#include "mapper/roofline/kernel_norm.h"
+#include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper {
 
@@ -51,15 +48,14 @@ struct Loading {
   double unpacking;
   double seconds;
 };
-Loading loading(const KernelDevice& d, const hardware::ParameterValues& v, FormatKernel format, const GemmCall& g,
-                double rows) {
+Loading loading(const KernelDevice& d, const ParameterValues& v, FormatKernel format, const GemmCall& g, double rows) {
   const double memory = g.second_bytes / (d.bandwidth * v[index(gemm_memory_share)]);
   const double rate = d.cores * d.clock * v[index(format, FormatParameter::unpack_rate)];
   const double unpacking = rows * g.n * g.k * g.batch / rate;
   return {memory, unpacking, overlapped(memory, unpacking, v[index(format_small_overlap)])};
 }
 
-double wide_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g) {
+double wide_seconds(const KernelDevice& d, const ParameterValues& v, const GemmCall& g) {
   constexpr double kPowerNorm = 4;
   const double all = 2 * elements(g);
   const double peak = all / (d.unpacked * v[index(gemm_share)]);
@@ -69,19 +65,17 @@ double wide_seconds(const KernelDevice& d, const hardware::ParameterValues& v, c
 
 }  // namespace
 
-GgmlProduct ggml_product(const hardware::KernelChoices& c, FormatKernel format, double rows) {
+GgmlProduct ggml_product(const KernelChoices& c, FormatKernel format, double rows) {
   const auto f = static_cast<std::size_t>(format);
   if (rows <= static_cast<double>(c.few_rows[f])) return GgmlProduct::few_rows;
   const bool unpacks = c.dequantise_rows[f] > 0 && rows >= static_cast<double>(c.dequantise_rows[f]);
   return unpacks || format == FormatKernel::wide ? GgmlProduct::wide : GgmlProduct::packed;
 }
 
-bool has_own_wide(const hardware::KernelChoices& c) {
-  return c.few_rows[static_cast<std::size_t>(FormatKernel::wide)] > 1;
-}
+bool has_own_wide(const KernelChoices& c) { return c.few_rows[static_cast<std::size_t>(FormatKernel::wide)] > 1; }
 
-ProductTime ggml_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
-                      FormatKernel format, const GemmCall& g, bool experts) {
+ProductTime ggml_time(const KernelDevice& d, const ParameterValues& v, const KernelChoices& c, FormatKernel format,
+                      const GemmCall& g, bool experts) {
   const double launch = v[index(gemm_launch)];
   if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
   const double reached = experts ? v[index(product_experts)] : 1;
@@ -113,7 +107,7 @@ ProductTime ggml_time(const KernelDevice& d, const hardware::ParameterValues& v,
           2 * launch};
 }
 
-ProductTime scores_time(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g) {
+ProductTime scores_time(const KernelDevice& d, const ParameterValues& v, const GemmCall& g) {
   constexpr double kOverlap = 2;
   const double launch = v[index(gemm_launch)];
   const double compute = 2 * elements(g) / (d.unpacked * v[index(scores_share)]);
@@ -121,8 +115,7 @@ ProductTime scores_time(const KernelDevice& d, const hardware::ParameterValues& 
   return {launch + overlapped(compute, memory, kOverlap), compute, memory, 0, launch};
 }
 
-double ggml_attention_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const AttentionCall& a,
-                              double tile) {
+double ggml_attention_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a, double tile) {
   constexpr double kOverlap = 2;
   const double rows = tile > 0 ? std::min(tile, a.queries) : a.queries;
   const double context = std::max(0.0, a.context);

@@ -5,15 +5,9 @@
 namespace llmperf::mapper {
 
 std::string_view name(Bound bound) {
-  switch (bound) {
-    case Bound::matrix: return "matrix";
-    case Bound::vector: return "vector";
-    case Bound::memory: return "memory";
-    case Bound::network: return "network";
-    case Bound::launch: return "launch";
-    case Bound::operand_feed: return "operand feed";
-  }
-  return "";
+  constexpr std::array<std::string_view, kBounds> kNames = {"matrix",  "vector", "memory",
+                                                            "network", "launch", "operand feed"};
+  return kNames[static_cast<std::size_t>(bound)];
 }
 
 Roofline::Roofline(const hardware::Device& device) : bandwidth_(*device.dram().bandwidth) {
