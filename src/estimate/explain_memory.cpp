@@ -47,7 +47,7 @@ struct Context {
 // "model.embed_tokens.weight" as the name of a variable.
 std::string identifier(std::string_view tensor) {
   std::string text(tensor);
-  std::replace(text.begin(), text.end(), '.', '_');
+  std::ranges::replace(text, '.', '_');
   return text;
 }
 
@@ -243,9 +243,8 @@ Term activation(const Context& c, bool on_host) {
     all.push_back(cost::explained_vision_activation(c.execution(), c.estimator.images_of(s)));
   }
   if (serving.decodes()) add(c.estimator.decode_at(s, s.decode_context() + s.generate - 1), "last decode step");
-  const auto most = std::max_element(all.begin(), all.end(), [](const cost::Alive& a, const cost::Alive& b) {
-    return a.bytes.value() < b.bytes.value();
-  });
+  const auto most = std::ranges::max_element(
+      all, [](const cost::Alive& a, const cost::Alive& b) { return a.bytes.value() < b.bytes.value(); });
   const double factor = c.estimator.setup().activation_factor;
   Term x = most->bytes.noted_first(fmt::format("the residual stream and the {}, the largest of:", most->what));
   if (factor != 1) {
