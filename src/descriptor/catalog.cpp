@@ -53,7 +53,7 @@ std::vector<std::string> words_of(std::string_view text, std::initializer_list<s
       lower.begin(), lower.end(), [](char c) { return c == ' ' || c == '_'; }, '-');
   std::vector<std::string> words;
   for (const std::string_view word : split(lower, '-')) {
-    if (!word.empty() && std::find(dropped.begin(), dropped.end(), word) == dropped.end()) words.emplace_back(word);
+    if (!word.empty() && std::ranges::find(dropped, word) == dropped.end()) words.emplace_back(word);
   }
   return words;
 }
@@ -89,7 +89,7 @@ std::vector<std::string_view> models_called(std::string_view name) {
       const auto means = [&](std::string_view text) { return !text.empty() && form(text) == wanted; };
       const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');
       const bool called = means(file.name) || means(value_of(file, "\nhf_id:")) ||
-                          std::any_of(aliases.begin(), aliases.end(), [&](auto a) { return means(trim(a)); });
+                          std::ranges::any_of(aliases, [&](auto a) { return means(trim(a)); });
       if (called) found.push_back(file.name);
     }
   };
@@ -162,7 +162,7 @@ bool is_called(const EmbeddedFile& file, std::string_view key) {
   };
   if (means(file.name) || means(value_of(file, "\ntitle:"))) return true;
   const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');
-  return std::any_of(aliases.begin(), aliases.end(), means);
+  return std::ranges::any_of(aliases, means);
 }
 
 // Those that are called so, else devices that have all the words. Of several of these the one that plugs into a board
@@ -180,8 +180,8 @@ std::vector<std::string_view> devices_called(std::string_view name) {
   for (const EmbeddedFile& file : embedded_files()) {
     if (file.kind != Kind::device || words.empty()) continue;
     const std::vector<std::string> own = words_of(file.name, {});
-    const auto has = [&](const std::string& word) { return std::find(own.begin(), own.end(), word) != own.end(); };
-    if (!std::all_of(words.begin(), words.end(), [&](const auto& word) { return has(word) || has("rtx" + word); })) {
+    const auto has = [&](const std::string& word) { return std::ranges::find(own, word) != own.end(); };
+    if (!std::ranges::all_of(words, [&](const auto& word) { return has(word) || has("rtx" + word); })) {
       continue;
     }
     found.push_back(file.name);
@@ -202,7 +202,7 @@ std::string hint_for(Kind kind, std::string_view name) {
   for (const std::string& other : known) keys.push_back(device_key(other));
   std::vector<std::string> near;
   for (const std::string& found : nearest_names(key, keys)) {
-    near.push_back(quote(known[static_cast<std::size_t>(std::find(keys.begin(), keys.end(), found) - keys.begin())]));
+    near.push_back(quote(known[static_cast<std::size_t>(std::ranges::find(keys, found) - keys.begin())]));
   }
   if (near.empty()) return name_hint(name, known);
   return std::string("did you mean ").append(join(near, " or ")).append("?");
@@ -221,7 +221,7 @@ ModelName read_model_name(std::string_view given) {
   const bool known = address.empty() && !models_called(given).empty();
   if (is_inline(given) || known || given.size() > kLongest) return {std::string(given), {}};
   std::string name(address.empty() ? given : address);
-  std::replace(name.begin(), name.end(), ':', '-');  // before a tag
+  std::ranges::replace(name, ':', '-');  // before a tag
   if (const std::vector<std::string_view> parts = split(name, '/'); !address.empty() && parts.size() > 2) {
     const std::string file = to_lower(parts.back());
     const std::string type(gguf_ending(file.substr(0, file.rfind(".gguf"))));
@@ -288,12 +288,11 @@ Document parse_file(const std::string& path, const JsonRules& rules) {
 bool is_path(std::string_view name) {
   if (is_inline(name) || !at_hub(name).empty()) return false;
   constexpr std::array<std::string_view, 5> kExtensions = {".yaml", ".yml", ".json", ".gguf", ".csv"};
-  if (std::any_of(kExtensions.begin(), kExtensions.end(), [name](auto end) { return name.ends_with(end); }))
-    return true;
+  if (std::ranges::any_of(kExtensions, [name](auto end) { return name.ends_with(end); })) return true;
   if (name.find('/') == std::string_view::npos) return false;
   // Not an id at a hub, unless there is such a file.
   std::error_code ignored;
-  const bool id = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' && name.back() != '/' &&
+  const bool id = std::ranges::count(name, '/') == 1 && name.front() != '.' && name.back() != '/' &&
                   name.front() != '/' && name.front() != '~';
   return !id || fs::exists(name, ignored);
 }
@@ -310,7 +309,7 @@ std::vector<std::string> names(Kind kind) {
       if (file->path().extension() == folder(kind).extension) found.push_back(file->path().stem().string());
     }
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
@@ -326,9 +325,8 @@ struct Found {
 Found find(Kind kind, const std::string& name_or_path) {
   if (is_path(name_or_path)) return {name_or_path};
   const auto files = embedded_files();
-  const auto built_in = std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& file) {
-    return file.kind == kind && file.name == name_or_path;
-  });
+  const auto built_in = std::ranges::find_if(
+      files, [&](const EmbeddedFile& file) { return file.kind == kind && file.name == name_or_path; });
   for (const std::string& directory : search_folders(kind)) {
     std::string path = directory + '/' + name_or_path + std::string(folder(kind).extension);
     std::error_code ignored;
@@ -356,7 +354,7 @@ constexpr std::string_view kReplacing = ", in place of the built-in file";
 
 void say_source(Document& document) {
   auto& entries = document.root.entries;
-  auto at = std::find_if(entries.begin(), entries.end(), [](const Node::Entry& e) { return e.key == "source"; });
+  auto at = std::ranges::find_if(entries, [](const Node::Entry& e) { return e.key == "source"; });
   if (at == entries.end()) at = entries.insert(at, {"source", 1, 1, {}});
   at->value.kind = Node::Kind::scalar;
   const std::string own = at->value.scalar.empty() ? "" : "; " + at->value.scalar;

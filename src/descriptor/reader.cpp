@@ -67,7 +67,7 @@ void Problems::add(int line, int column, std::string message, std::string hint) 
 
 void Problems::throw_if_any() {
   if (diagnostics_.empty()) return;
-  std::stable_sort(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+  std::ranges::stable_sort(diagnostics_, [](const Diagnostic& a, const Diagnostic& b) {
     return std::tie(a.where.line, a.where.column) < std::tie(b.where.line, b.where.column);
   });
   // Equal ones are told once, where the first stands.
@@ -96,13 +96,13 @@ Reader::Reader(const Node& node, Problems& problems, std::string what)
 }
 
 bool Reader::has(std::string_view key) const {
-  return std::any_of(node_->entries.begin(), node_->entries.end(), [key](const Node::Entry& entry) {
+  return std::ranges::any_of(node_->entries, [key](const Node::Entry& entry) {
     return entry.key == key && entry.value.kind != Node::Kind::null;
   });
 }
 
 const Node* Reader::find(std::string_view key) {
-  if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.emplace_back(key);
+  if (std::ranges::find(asked_, key) == asked_.end()) asked_.emplace_back(key);
   for (const Node::Entry& entry : node_->entries) {
     if (entry.key == key) return entry.value.kind == Node::Kind::null ? nullptr : &entry.value;
   }
@@ -198,8 +198,7 @@ std::size_t Reader::choice(std::string_view key, std::span<const std::string_vie
                            std::optional<std::size_t> fallback) {
   const Node* node = fallback ? find(key) : require(key);
   if (node == nullptr) return fallback.value_or(0);
-  const auto chosen =
-      node->kind == Node::Kind::scalar ? std::find(names.begin(), names.end(), node->scalar) : names.end();
+  const auto chosen = node->kind == Node::Kind::scalar ? std::ranges::find(names, node->scalar) : names.end();
   if (chosen != names.end()) return static_cast<std::size_t>(chosen - names.begin());
   const std::vector<std::string> known(names.begin(), names.end());
   problems_->add(*node, fmt::format("{} must be one of {}, not {}", quote(key), join(known, ", "), found(*node)),
@@ -270,7 +269,7 @@ std::vector<std::int64_t> Reader::optional_ints(std::string_view key, IntRange r
 }
 
 bool Reader::is_null(std::string_view key) const {
-  return std::any_of(node_->entries.begin(), node_->entries.end(), [key](const Node::Entry& entry) {
+  return std::ranges::any_of(node_->entries, [key](const Node::Entry& entry) {
     return entry.key == key && entry.value.kind == Node::Kind::null;
   });
 }
@@ -282,7 +281,7 @@ void Reader::ignore(std::string_view keys) {
 std::vector<std::string> Reader::unknown_keys() const {
   std::vector<std::string> keys;
   for (const Node::Entry& entry : node_->entries) {
-    if (std::find(asked_.begin(), asked_.end(), entry.key) == asked_.end()) keys.push_back(entry.key);
+    if (std::ranges::find(asked_, entry.key) == asked_.end()) keys.push_back(entry.key);
   }
   return keys;
 }
@@ -290,7 +289,7 @@ std::vector<std::string> Reader::unknown_keys() const {
 void Reader::finish(std::string_view advice) {
   bool told = false;  // the names there are, and the advice
   for (const Node::Entry& entry : node_->entries) {
-    if (std::find(asked_.begin(), asked_.end(), entry.key) != asked_.end()) continue;
+    if (std::ranges::find(asked_, entry.key) != asked_.end()) continue;
     if (problems_->full()) return;
     std::string hint = told && nearest_names(entry.key, asked_).empty() ? "" : name_hint(entry.key, asked_);
     if (!advice.empty() && !told) hint += (hint.empty() ? "" : " ") + std::string(advice);

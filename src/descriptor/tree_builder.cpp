@@ -34,7 +34,7 @@ std::string_view check_source_text(std::string_view text, const std::string& fil
 
 SourcePosition position_of(std::string_view text, std::size_t offset, const std::string& file) {
   const std::string_view before = text.substr(0, offset);
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const auto line = 1 + std::ranges::count(before, '\n');
   const std::size_t line_break = before.rfind('\n');
   const std::size_t line_start = line_break == std::string_view::npos ? 0 : line_break + 1;
   return {file, static_cast<int>(line), static_cast<int>(before.size() - line_start) + 1};

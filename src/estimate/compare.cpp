@@ -59,8 +59,7 @@ OpSide side_of(const OpEstimate& e, Seconds time) {
 // Adds the ops of a phase to the rows of their names. Ops that only one phase has get a row after the others.
 void add_side(const Phase& phase, OpSide OpDifference::*side, std::vector<OpDifference>& rows) {
   const auto add = [&](std::string_view name, graph::Place place, const OpSide& value) {
-    auto row = std::find_if(rows.begin(), rows.end(),
-                            [&](const OpDifference& r) { return r.name == name && r.place == place; });
+    auto row = std::ranges::find_if(rows, [&](const OpDifference& r) { return r.name == name && r.place == place; });
     if (row == rows.end()) {
       OpDifference added;
       added.name = name;
@@ -97,7 +96,7 @@ std::vector<ClassDifference> class_differences(const std::vector<OpGroup>& befor
   std::vector<ClassDifference> rows;
   const auto add = [&](const std::vector<OpGroup>& classes, OpSide ClassDifference::*side) {
     for (const OpGroup& c : classes) {
-      auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == c.name; });
+      auto row = std::ranges::find_if(rows, [&](const auto& r) { return r.name == c.name; });
       if (row == rows.end()) {
         row = rows.insert(rows.end(), ClassDifference{});
         row->name = c.name;
@@ -108,7 +107,7 @@ std::vector<ClassDifference> class_differences(const std::vector<OpGroup>& befor
   };
   add(before, &ClassDifference::before);
   add(after, &ClassDifference::after);
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.gain() > b.gain(); });
+  std::ranges::stable_sort(rows, [](const auto& a, const auto& b) { return a.gain() > b.gain(); });
   return rows;
 }
 
@@ -219,8 +218,8 @@ PhaseDifference phase_difference(const Phase& before, const Phase& after) {
   }
   result.before.time = before.time;
   result.after.time = after.time;
-  std::stable_sort(result.ops.begin(), result.ops.end(),
-                   [](const OpDifference& a, const OpDifference& b) { return a.gain() > b.gain(); });
+  std::ranges::stable_sort(result.ops,
+                           [](const OpDifference& a, const OpDifference& b) { return a.gain() > b.gain(); });
   return result;
 }
 

@@ -83,7 +83,7 @@ Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric me
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const OpEstimate& op = phase.ops[i];
     std::string variable = keys[i];
-    std::replace(variable.begin(), variable.end(), '#', '_');
+    std::ranges::replace(variable, '#', '_');
     order[i] = i;
     values[i] = value(metric, op.work, op.time, d(op.op.count));
     if (step && (op.op.grows_with_context || std::holds_alternative<graph::Overhead>(op.op.body))) {
@@ -106,7 +106,7 @@ Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric me
   }
   Explanation x = number ? checked(sum, std::move(path), unit(metric), *number)
                          : sum.explained(std::move(path), std::string(unit(metric)));
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
   order.resize(std::min(order.size(), kLargestParts));
   for (const std::size_t i : order) {
     if (values[i] == 0) continue;
@@ -155,7 +155,7 @@ std::optional<Explanation> explain_phase(const Estimator& estimator, const Phase
   if (path == kIntensity) return intensity(estimator, phase);
   if (path == kPhaseTotal) return phase_total(estimator, phase);
   const auto metric_of = [](std::string_view text) {
-    return std::find_if(kMetrics.begin(), kMetrics.end(), [&](const MetricInfo& m) { return m.name == text; });
+    return std::ranges::find_if(kMetrics, [&](const MetricInfo& m) { return m.name == text; });
   };
   if (const auto metric = metric_of(path); metric != kMetrics.end()) {
     return phase_metric(estimator, phase, metric->metric);
@@ -426,7 +426,7 @@ std::vector<std::string> explainable_paths(const Estimate& estimate) {
 
 Explanation explain(const Estimator& estimator, const Estimate& estimate, std::string_view path) {
   const auto memory = paths_of_memory(estimate);
-  if (std::find(memory.begin(), memory.end(), path) != memory.end()) return explain_memory(estimator, estimate, path);
+  if (std::ranges::find(memory, path) != memory.end()) return explain_memory(estimator, estimate, path);
   if (auto found = explain_times(estimator, estimate, path)) return *std::move(found);
   if (auto found = explain_spending(estimator, estimate, path)) return *std::move(found);
   for (const Phase& phase : estimate.phases) {

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cost/formulas.h"
 #include "estimate/explain_parts.h"
 #include "model/parameters.h"
@@ -13,26 +14,6 @@
 
 namespace llmperf::estimate {
 namespace {
-
-constexpr std::array<std::string_view, 19> kPaths = {"memory.weight_bytes",
-                                                     "memory.kv_cache_bytes",
-                                                     "memory.state_bytes",
-                                                     "memory.draft_weight_bytes",
-                                                     "memory.draft_cache_bytes",
-                                                     "memory.activation_bytes",
-                                                     "memory.reserve_bytes",
-                                                     "memory.total_bytes",
-                                                     "memory.capacity_bytes",
-                                                     "largest_batch",
-                                                     "longest_context_tokens",
-                                                     "host_memory.weight_bytes",
-                                                     "host_memory.kv_cache_bytes",
-                                                     "host_memory.state_bytes",
-                                                     "host_memory.draft_weight_bytes",
-                                                     "host_memory.activation_bytes",
-                                                     "host_memory.reserve_bytes",
-                                                     "host_memory.total_bytes",
-                                                     "host_memory.capacity_bytes"};
 
 struct Context {
   const Estimator& estimator;
@@ -47,7 +28,7 @@ struct Context {
 // "model.embed_tokens.weight" as the name of a variable.
 std::string identifier(std::string_view tensor) {
   std::string text(tensor);
-  std::replace(text.begin(), text.end(), '.', '_');
+  std::ranges::replace(text, '.', '_');
   return text;
 }
 
@@ -243,9 +224,8 @@ Term activation(const Context& c, bool on_host) {
     all.push_back(cost::explained_vision_activation(c.execution(), c.estimator.images_of(s)));
   }
   if (serving.decodes()) add(c.estimator.decode_at(s, s.decode_context() + s.generate - 1), "last decode step");
-  const auto most = std::max_element(all.begin(), all.end(), [](const cost::Alive& a, const cost::Alive& b) {
-    return a.bytes.value() < b.bytes.value();
-  });
+  const auto most = std::ranges::max_element(
+      all, [](const cost::Alive& a, const cost::Alive& b) { return a.bytes.value() < b.bytes.value(); });
   const double factor = c.estimator.setup().activation_factor;
   Term x = most->bytes.noted_first(fmt::format("the residual stream and the {}, the largest of:", most->what));
   if (factor != 1) {
@@ -342,7 +322,16 @@ Term total(const Context& c, std::string_view memory) {
 
 }  // namespace
 
-std::span<const std::string_view> memory_paths() { return kPaths; }
+std::span<const std::string_view> memory_paths() {
+  static const std::vector<std::string_view> paths = words(
+      "memory.weight_bytes memory.kv_cache_bytes memory.state_bytes memory.draft_weight_bytes "
+      "memory.draft_cache_bytes memory.activation_bytes memory.reserve_bytes memory.total_bytes "
+      "memory.capacity_bytes largest_batch longest_context_tokens host_memory.weight_bytes "
+      "host_memory.kv_cache_bytes host_memory.state_bytes host_memory.draft_weight_bytes "
+      "host_memory.activation_bytes host_memory.reserve_bytes host_memory.total_bytes "
+      "host_memory.capacity_bytes");
+  return paths;
+}
 
 Explanation explain_memory(const Estimator& estimator, const Estimate& estimate, std::string_view path) {
   const Context c{estimator, estimate};

@@ -199,7 +199,7 @@ std::vector<PlanCost> PlanSearch::rank(const std::vector<Candidate>& candidates)
   std::vector<PlanCost> costs;
   costs.reserve(candidates.size());
   for (const Candidate& candidate : candidates) costs.push_back(cost(candidate));
-  std::stable_sort(costs.begin(), costs.end(), [](const PlanCost& a, const PlanCost& b) {
+  std::ranges::stable_sort(costs, [](const PlanCost& a, const PlanCost& b) {
     if (a.fits != b.fits) return a.fits;
     return a.fits && a.time != b.time ? a.time < b.time : a.memory.total() < b.memory.total();
   });

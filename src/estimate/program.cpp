@@ -26,8 +26,8 @@ std::string scope_of(const program::Program& program, const program::LoweredOp& 
 void utilisation(const mapper::Machine& machine, ProgramEstimate& e) {
   std::map<Dtype, double> products;
   for (const OpEstimate& op : e.phase().ops) products[op.work.matrix_dtype] += op.work.matrix.value * d(op.op.count);
-  const auto most = std::max_element(products.begin(), products.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::ranges::max_element(products, [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most == products.end() || most->second == 0 || e.time().value == 0) return;
   e.products = most->first;
   e.peak = machine.roofline().matrix_rate(most->first);

@@ -115,7 +115,7 @@ void time_phase(const Platform& platform, const mapper::Machine& machine, std::s
 }
 
 mapper::Bound OpGroup::bound() const {
-  const auto* longest = std::max_element(std::begin(bound_time), std::end(bound_time));
+  const auto* longest = std::ranges::max_element(bound_time);
   return static_cast<mapper::Bound>(longest - std::begin(bound_time));
 }
 
@@ -148,7 +148,7 @@ std::vector<OpGroup> grouped(std::span<const OpEstimate> ops, const std::functio
     group.name = key;
     sorted.push_back(std::move(group));
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const OpGroup& a, const OpGroup& b) { return a.time > b.time; });
+  std::ranges::stable_sort(sorted, [](const OpGroup& a, const OpGroup& b) { return a.time > b.time; });
   return sorted;
 }
 
@@ -302,7 +302,7 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
       bound = bound - Seconds{hidden_seconds(phase.ops, seconds, i)};
     }
   }
-  const auto longest = std::max_element(std::begin(phase.bound_time), std::end(phase.bound_time));
+  const auto longest = std::ranges::max_element(phase.bound_time);
   phase.bound = static_cast<mapper::Bound>(longest - std::begin(phase.bound_time));
   phase.roof = roof;
   phase.time = times.time;

@@ -64,7 +64,7 @@ std::vector<Override> read_overrides(const std::string& text, bool one_device) {
                              kHint);
     }
   }
-  if (std::any_of(all.begin(), all.end(), [](const Override& each) { return each.on_host; })) return all;
+  if (std::ranges::any_of(all, [](const Override& each) { return each.on_host; })) return all;
   throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(text)), kHint);
 }
 
@@ -470,7 +470,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
        {&e.weights.token_embedding, &e.weights.position_embedding, &e.weights.lm_head, &e.vision_weights}) {
     fit(*format);
   }
-  for (model::LayerGroup& group : e.weights.groups) std::for_each(group.formats.begin(), group.formats.end(), fit);
+  for (model::LayerGroup& group : e.weights.groups) std::ranges::for_each(group.formats, fit);
   if (!note.empty()) setup.notes.push_back(note);
   note_rate(setup, e.activations);
   if (choices.draft) {

@@ -32,7 +32,7 @@ class Polynomial {
  public:
   Polynomial& add(double coefficient, const Term& factors) {
     const auto same = [&](const Summand& x) { return x.factors.text() == factors.text(); };
-    const auto found = std::find_if(summands_.begin(), summands_.end(), same);
+    const auto found = std::ranges::find_if(summands_, same);
     if (found != summands_.end()) {
       found->coefficient += coefficient;
     } else {
@@ -173,7 +173,7 @@ class Table {
            {&f.activations, &f.activation_communication, &f.parameter_communication, &f.weights}) {
         for (const Variable& v : each->variables) {
           const auto known = [&](const Variable& w) { return w.name == v.name; };
-          if (std::none_of(table.variables.begin(), table.variables.end(), known)) table.variables.push_back(v);
+          if (std::ranges::none_of(table.variables, known)) table.variables.push_back(v);
         }
       }
     }

@@ -67,7 +67,7 @@ class Programs {
         order.push_back({step_.runs[run].layers[i], run, static_cast<std::int64_t>(i)});
       }
     }
-    std::stable_sort(order.begin(), order.end(), [](const Body& a, const Body& b) { return a.layer < b.layer; });
+    std::ranges::stable_sort(order, [](const Body& a, const Body& b) { return a.layer < b.layer; });
     for (const Body& body : order) {
       const LayerRun& run = step_.runs[body.run];
       const auto kind = static_cast<std::size_t>(std::max(0, step_.ops[run.first].layer_kind));
@@ -454,7 +454,7 @@ std::vector<LayerRun> decoder_runs(const Phase& phase, const std::vector<model::
       for (std::size_t g = group; g < end; ++g) {
         layers.insert(layers.end(), groups[g].layers.begin(), groups[g].layers.end());
       }
-      std::sort(layers.begin(), layers.end());
+      std::ranges::sort(layers);
       runs.push_back({run.first, run.size, std::move(layers)});
     }
     group = end;

@@ -439,7 +439,7 @@ void TrainingPasses::time(const graph::Graph& graph, Pass& pass) const {
   const bool backward = &pass == &backward_;
   pass.ops.resize(graph.size());
   pass.regions.resize(graph.size());
-  std::fill(pass.layers.begin(), pass.layers.end(), PassSum{});
+  std::ranges::fill(pass.layers, PassSum{});
   pass.first = pass.last = PassSum{};
   bool layers_seen = false;
   Seconds beside;  // what is left of the op that collectives can run beside
@@ -703,7 +703,7 @@ void check_trainable(const Setup& setup) {
   const model::WeightLayout& w = setup.execution.weights;
   bool plain = !w.gguf && trainable(w.token_embedding) && trainable(w.lm_head);
   for (const model::LayerGroup& group : w.groups) {
-    plain = plain && std::all_of(group.formats.begin(), group.formats.end(), trainable);
+    plain = plain && std::ranges::all_of(group.formats, trainable);
   }
   if (!plain) {
     throw Error::bad_input("--training needs weights that are kept as bf16, fp16 or fp32, not as " + w.name,

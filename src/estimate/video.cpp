@@ -184,8 +184,8 @@ VideoEstimator::VideoEstimator(VideoSetup setup)
 }
 
 bool VideoEstimator::alike() const {
-  return std::all_of(setup_.stages.begin(), setup_.stages.end(),
-                     [&](const VideoStage& stage) { return stage.plan == setup_.stages.front().plan; });
+  return std::ranges::all_of(setup_.stages,
+                             [&](const VideoStage& stage) { return stage.plan == setup_.stages.front().plan; });
 }
 
 cost::VideoMemory VideoEstimator::stage_memory(std::size_t stage) const {
@@ -239,8 +239,8 @@ void VideoEstimator::build_step() {
     }
     if (i == 0) continue;
     // What this stage would send is what it is sent.
-    const auto own = std::find_if(part_.begin(), part_.end(), is_send);
-    const auto before = std::find_if(graph_.begin(), graph_.end(), [&](const graph::Op& op) {
+    const auto own = std::ranges::find_if(part_, is_send);
+    const auto before = std::ranges::find_if(graph_, [&](const graph::Op& op) {
       return is_send(op) && op.layer_kind == kind - static_cast<int>(kLayerKinds);
     });
     if (sent(*own) > sent(*before)) before->body = own->body;

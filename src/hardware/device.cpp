@@ -77,6 +77,17 @@ Enum read_enum(Reader& reader, std::string_view key, std::span<const std::string
   return static_cast<Enum>(reader.choice(key, names, index));
 }
 
+// A mapping of its own, where there is one.
+template <class Part, class Read>
+std::optional<Part> read_part(Reader& reader, std::string_view key, Read&& read) {
+  std::optional<Reader> mapping = reader.optional_mapping(key);
+  if (!mapping) return std::nullopt;
+  Part part;
+  read(*mapping, part);
+  mapping->finish();
+  return part;
+}
+
 Provenance read_provenance(Reader& reader) { return read_enum<Provenance>(reader, "provenance", kProvenanceNames); }
 
 // `latency` with a provenance of its own: links are sold by their bandwidth, so the two rarely have one source.
@@ -153,7 +164,7 @@ std::vector<Peak> read_peaks(Reader& device) {
   for (Reader& item : items) {
     const bool whole = item.has("engine") && item.has("dtype");
     const Peak peak = read_peak(item);
-    const auto same = std::find_if(peaks.begin(), peaks.end(), [&peak](const Peak& other) {
+    const auto same = std::ranges::find_if(peaks, [&peak](const Peak& other) {
       return other.engine == peak.engine && other.dtype == peak.dtype && other.accumulate == peak.accumulate;
     });
     if (whole && same != peaks.end()) {
@@ -165,9 +176,8 @@ std::vector<Peak> read_peaks(Reader& device) {
   }
   if (!device.has("peaks")) {
     device.problem("peaks", "missing key 'peaks' in device");
-  } else if (std::none_of(peaks.begin(), peaks.end(), [](const Peak& peak) {
-               return peak.engine == Engine::vector && peak.dtype == Dtype::fp32;
-             })) {
+  } else if (std::ranges::none_of(
+                 peaks, [](const Peak& peak) { return peak.engine == Engine::vector && peak.dtype == Dtype::fp32; })) {
     device.problem("peaks",
                    "no peak for vector fp32, the rate of every vector operation whose type has none of its own",
                    "add {engine: vector, dtype: fp32, rate: …, provenance: …}");
@@ -248,56 +258,41 @@ std::vector<MemoryLevel> read_memory(Reader& device, std::optional<DeviceKind> k
 
 // Of the devices of a node, or of `joins_several`, which then says how many.
 std::optional<Interconnect> read_interconnect(Reader& device, std::string_view key, bool joins_several = false) {
-  std::optional<Reader> reader = device.optional_mapping(key);
-  if (!reader) return std::nullopt;
-  Interconnect net;
-  net.name = reader->require_string("name");
-  if (joins_several) net.devices = reader->require_int("devices", IntRange{2, 1'000'000});
-  net.topology = read_enum<Topology>(*reader, "topology", kTopologyNames);
-  net.per_direction = read_bandwidth(*reader, "per_direction");
-  net.per_link = read_bandwidth(*reader, "per_link");
-  net.links = reader->optional_int("links", IntRange{1, 1'000'000});
-  net.reduces = reader->bool_or("reduces", false);
-  if (net.reduces && net.topology != Topology::fully_switched) {
-    reader->problem("reduces", "links without a switch add nothing up", "topology: fully_switched");
-  }
-  net.provenance = read_provenance(*reader);
-  read_link_latency(*reader, net);
-  if (net.topology != Topology::none) required(*reader, "per_direction", net.per_direction);
-  if (net.per_direction && net.per_link && net.links && device.problems().empty()) {
-    const BytesPerSecond together = *net.per_link * static_cast<double>(*net.links);
-    const double ratio = together / *net.per_direction;
-    if (ratio < 0.99 || ratio > 1.01) {
-      reader->problem("per_direction",
-                      fmt::format("{} links of {} are {}, not {}", *net.links, format_bandwidth(*net.per_link),
-                                  format_bandwidth(together), format_bandwidth(*net.per_direction)));
+  return read_part<Interconnect>(device, key, [&](Reader& reader, Interconnect& net) {
+    net.name = reader.require_string("name");
+    if (joins_several) net.devices = reader.require_int("devices", IntRange{2, 1'000'000});
+    net.topology = read_enum<Topology>(reader, "topology", kTopologyNames);
+    net.per_direction = read_bandwidth(reader, "per_direction");
+    net.per_link = read_bandwidth(reader, "per_link");
+    net.links = reader.optional_int("links", IntRange{1, 1'000'000});
+    net.reduces = reader.bool_or("reduces", false);
+    if (net.reduces && net.topology != Topology::fully_switched) {
+      reader.problem("reduces", "links without a switch add nothing up", "topology: fully_switched");
     }
-  }
-  reader->finish();
-  return net;
+    net.provenance = read_provenance(reader);
+    read_link_latency(reader, net);
+    if (net.topology != Topology::none) required(reader, "per_direction", net.per_direction);
+    if (net.per_direction && net.per_link && net.links && device.problems().empty()) {
+      const BytesPerSecond together = *net.per_link * static_cast<double>(*net.links);
+      const double ratio = together / *net.per_direction;
+      if (ratio < 0.99 || ratio > 1.01) {
+        reader.problem("per_direction",
+                       fmt::format("{} links of {} are {}, not {}", *net.links, format_bandwidth(*net.per_link),
+                                   format_bandwidth(together), format_bandwidth(*net.per_direction)));
+      }
+    }
+  });
 }
 
-std::optional<Network> read_network(Reader& device) {
-  std::optional<Reader> reader = device.optional_mapping("network");
-  if (!reader) return std::nullopt;
-  Network net;
-  net.name = reader->require_string("name");
-  net.per_direction = required(*reader, "per_direction", read_bandwidth(*reader, "per_direction"));
-  net.provenance = read_provenance(*reader);
-  read_link_latency(*reader, net);
-  reader->finish();
-  return net;
-}
-
-std::optional<HostLink> read_host_link(Reader& device) {
-  std::optional<Reader> reader = device.optional_mapping("host_link");
-  if (!reader) return std::nullopt;
-  HostLink link;
-  link.name = reader->require_string("name");
-  link.per_direction = required(*reader, "per_direction", read_bandwidth(*reader, "per_direction"));
-  link.provenance = read_provenance(*reader);
-  reader->finish();
-  return link;
+// Out of a node, or to its host.
+template <class Link>
+std::optional<Link> read_link(Reader& device, std::string_view key) {
+  return read_part<Link>(device, key, [](Reader& reader, Link& link) {
+    link.name = reader.require_string("name");
+    link.per_direction = required(reader, "per_direction", read_bandwidth(reader, "per_direction"));
+    link.provenance = read_provenance(reader);
+    if constexpr (requires { link.latency; }) read_link_latency(reader, link);
+  });
 }
 
 // "4x4" into the two sides, each at most `most`; nothing after reporting what is wrong.
@@ -350,64 +345,59 @@ std::array<std::int64_t, 3> read_granule(Reader& reader, std::array<std::int64_t
 
 // Places are written as "3x0": column and row from 0.
 std::optional<DramChannels> read_channels(Reader& array, const TileArray& of) {
-  std::optional<Reader> reader = array.optional_mapping("channels");
-  if (!reader) return std::nullopt;
-  DramChannels channels;
-  channels.count = reader->require_int("count", IntRange{1, 4096});
-  channels.page = reader->int_or("page", 0, IntRange{1, 1 << 30});
-  channels.requests = reader->optional_double("requests", 1, 1e15);
-  if (channels.requests && channels.page == 0) {
-    reader->problem("requests", "'requests' without the 'page', in elements, that each is of");
-  }
-  const std::vector<std::string> places = reader->optional_strings("places");
-  for (const std::string& text : places) {
-    const std::vector<std::string_view> at = split(text, 'x');
-    const std::optional<std::int64_t> x = parse_int(at.front());
-    const std::optional<std::int64_t> y = at.size() == 2 ? parse_int(at.back()) : std::nullopt;
-    if (!x || !y || *x < 0 || *y < 0 || *x >= of.mesh_x || *y >= of.mesh_y) {
-      reader->problem("places", fmt::format("{} is no tile of a mesh of {}x{}", quote(text), of.mesh_x, of.mesh_y),
-                      "column and row from 0, such as 0x3");
-    } else {
-      channels.places.push_back({*x, *y});
+  return read_part<DramChannels>(array, "channels", [&](Reader& reader, DramChannels& channels) {
+    channels.count = reader.require_int("count", IntRange{1, 4096});
+    channels.page = reader.int_or("page", 0, IntRange{1, 1 << 30});
+    channels.requests = reader.optional_double("requests", 1, 1e15);
+    if (channels.requests && channels.page == 0) {
+      reader.problem("requests", "'requests' without the 'page', in elements, that each is of");
     }
-  }
-  if (!places.empty() && static_cast<std::int64_t>(places.size()) != channels.count) {
-    reader->problem("places", fmt::format("{} places of {} channels", places.size(), channels.count),
-                    "one for each channel; several may be at one place");
-  }
-  reader->finish();
-  return channels;
+    const std::vector<std::string> places = reader.optional_strings("places");
+    for (const std::string& text : places) {
+      const std::vector<std::string_view> at = split(text, 'x');
+      const std::optional<std::int64_t> x = parse_int(at.front());
+      const std::optional<std::int64_t> y = at.size() == 2 ? parse_int(at.back()) : std::nullopt;
+      if (!x || !y || *x < 0 || *y < 0 || *x >= of.mesh_x || *y >= of.mesh_y) {
+        reader.problem("places", fmt::format("{} is no tile of a mesh of {}x{}", quote(text), of.mesh_x, of.mesh_y),
+                       "column and row from 0, such as 0x3");
+      } else {
+        channels.places.push_back({*x, *y});
+      }
+    }
+    if (!places.empty() && static_cast<std::int64_t>(places.size()) != channels.count) {
+      reader.problem("places", fmt::format("{} places of {} channels", places.size(), channels.count),
+                     "one for each channel; several may be at one place");
+    }
+  });
 }
 
 std::optional<TileArray> read_tile_array(Reader& device, std::optional<DeviceKind> kind) {
-  std::optional<Reader> reader = device.optional_mapping("tile_array");
-  if (kind == DeviceKind::tile_array && !reader) {
+  const bool given = device.has("tile_array");
+  if (kind == DeviceKind::tile_array && !given) {
     device.problem("tile_array", "missing key 'tile_array': the device is of kind tile_array");
   }
-  if (!reader) return std::nullopt;
-  if (kind && kind != DeviceKind::tile_array) {
+  if (given && kind && kind != DeviceKind::tile_array) {
     device.problem("tile_array", fmt::format("'tile_array' in a device of kind {}", name(*kind)));
   }
-  TileArray array;
-  array.tiles = reader->require_int("tiles", IntRange{1, 1'000'000});
-  read_mesh(*reader, array);
-  array.noc_link = required(*reader, "noc_link", read_bandwidth(*reader, "noc_link"));
-  array.hop_latency = read_latency(*reader, "hop_latency");
-  array.dram_latency = read_latency(*reader, "dram_latency");
-  array.rings = reader->bool_or("rings", false);
-  array.multicast = read_bandwidth(*reader, "multicast");
-  if (array.multicast && *array.multicast > array.noc_link) {
-    reader->problem("multicast", "'multicast' is more than a link carries");
-  }
-  array.tile_dram = read_bandwidth(*reader, "tile_dram");
-  array.matrix_feed = read_bandwidth(*reader, "matrix_feed");
-  array.granule = read_granule(*reader, array.granule);
-  array.shared_issue = reader->bool_or("shared_issue", false);
-  array.launch = bounded(*reader, "launch", reader->optional_seconds("launch"), kMaxLatency).value_or(Seconds{});
-  array.channels = read_channels(*reader, array);
-  array.provenance = read_provenance(*reader);
-  reader->finish();
-  return array;
+  return read_part<TileArray>(device, "tile_array", [](Reader& reader, TileArray& array) {
+    array.tiles = reader.require_int("tiles", IntRange{1, 1'000'000});
+    read_mesh(reader, array);
+    array.noc_link = required(reader, "noc_link", read_bandwidth(reader, "noc_link"));
+    array.hop_latency = read_latency(reader, "hop_latency");
+    array.dram_latency = read_latency(reader, "dram_latency");
+    array.rings = reader.bool_or("rings", false);
+    array.multicast = read_bandwidth(reader, "multicast");
+    if (array.multicast && *array.multicast > array.noc_link) {
+      reader.problem("multicast", "'multicast' is more than a link carries");
+    }
+    array.tile_dram = read_bandwidth(reader, "tile_dram");
+    array.matrix_feed = read_bandwidth(reader, "matrix_feed");
+    array.granule = read_granule(reader, array.granule);
+    array.shared_issue = reader.bool_or("shared_issue", false);
+    array.launch = bounded(reader, "launch", reader.optional_seconds("launch"), kMaxLatency).value_or(Seconds{});
+    array.channels = read_channels(reader, array);
+    array.provenance = read_provenance(reader);
+  });
 }
 
 Price read_price(Reader& reader) {
@@ -449,24 +439,21 @@ std::vector<Price> read_prices(Reader& device) {
 }
 
 std::optional<PowerShares> read_power_shares(Reader& device, const Device& of) {
-  std::optional<Reader> reader = device.optional_mapping("power_shares");
-  if (!reader) return std::nullopt;
-  if (!of.power_w) device.problem("power_shares", "'power_shares' without the 'power' that they are shares of");
-  PowerShares shares;
-  shares.idle = reader->require_double("idle", 0, 1);
-  shares.memory = reader->require_double("memory", 0, 10);
-  shares.matrix = reader->require_double("matrix", 0, 10);
-  shares.provenance = read_provenance(*reader);
-  shares.source = reader->require_string("source");
-  reader->finish();
-  return shares;
+  return read_part<PowerShares>(device, "power_shares", [&](Reader& reader, PowerShares& shares) {
+    if (!of.power_w) device.problem("power_shares", "'power_shares' without the 'power' that they are shares of");
+    shares.idle = reader.require_double("idle", 0, 1);
+    shares.memory = reader.require_double("memory", 0, 10);
+    shares.matrix = reader.require_double("matrix", 0, 10);
+    shares.provenance = read_provenance(reader);
+    shares.source = reader.require_string("source");
+  });
 }
 
 // ---- Variants: a file with `like` is about another device but for what it says. Names, prices and what was measured
 // of that very device are its own; `memory` may be a mapping, of what the last level has otherwise.
 
 const Node::Entry* entry_of(const Node& node, std::string_view key) {
-  const auto at = std::find_if(node.entries.begin(), node.entries.end(), [&](const auto& e) { return e.key == key; });
+  const auto at = std::ranges::find_if(node.entries, [&](const auto& e) { return e.key == key; });
   return at == node.entries.end() ? nullptr : &*at;
 }
 
@@ -478,7 +465,7 @@ Node completed(Node own, const Node& base, std::string_view never) {
     const bool of_capacity = entry.key == "board" || entry.key == "capacity_note" || entry.key == "provenance";
     const bool replaced = (capacity && of_capacity) || (bandwidth && entry.key == "bandwidth_provenance");
     const std::vector<std::string_view> left = words(never);
-    if (replaced || entry_of(own, entry.key) || std::find(left.begin(), left.end(), entry.key) != left.end()) continue;
+    if (replaced || entry_of(own, entry.key) || std::ranges::find(left, entry.key) != left.end()) continue;
     own.entries.push_back(entry);
   }
   return own;
@@ -583,8 +570,8 @@ Device parse_device(const descriptor::Document& document) {
   device.package = read_interconnect(reader, "package", true);
   device.interconnect = read_interconnect(reader, "interconnect");
   device.supernode = read_interconnect(reader, "supernode", true);
-  device.network = read_network(reader);
-  device.host_link = read_host_link(reader);
+  device.network = read_link<Network>(reader, "network");
+  device.host_link = read_link<HostLink>(reader, "host_link");
   device.devices_per_node = reader.int_or("devices_per_node", 1, IntRange{1, 1024});
   const std::int64_t node = device.devices_per_node;
   if (device.package &&

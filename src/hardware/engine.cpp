@@ -63,7 +63,7 @@ const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view f
   const EngineEra* best = nullptr;
   Version begun;
   for (const EngineEra& era : eras) {
-    const bool own = std::find(era.families.begin(), era.families.end(), family) != era.families.end();
+    const bool own = std::ranges::find(era.families, family) != era.families.end();
     if (era.engine != engine || (!era.families.empty() && !own)) continue;
     const Version since = parse_version(era.since).value_or(Version());
     if (!has_begun(era.since, era.since_date, version)) continue;
@@ -83,7 +83,7 @@ std::string era_of(const Device& device, const std::string& runtime, const std::
   const auto of_engine = [&](const EngineEra& era) {
     return runtime == era.engine || runtime.starts_with(era.engine + '-');
   };
-  const auto engine = std::find_if(eras.begin(), eras.end(), of_engine);
+  const auto engine = std::ranges::find_if(eras, of_engine);
   if (engine == eras.end()) return "";
   const EngineEra* era = era_by_text(eras, device.family, engine->engine, version);
   return era != nullptr ? era->name : "";
@@ -120,7 +120,7 @@ bool ever_was(const std::vector<EngineEra>& eras, std::string_view engine, const
 const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_view family, const std::string& engine,
                              std::string_view text) {
   const auto named = [&](std::string_view word) {
-    return std::find_if(eras.begin(), eras.end(), [&](const EngineEra& era) {
+    return std::ranges::find_if(eras, [&](const EngineEra& era) {
       return era.engine == engine && era.name == fmt::format("{}-{}", engine, word);
     });
   };
@@ -149,7 +149,7 @@ const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_vie
 RuntimeProfile with_tool(RuntimeProfile profile, const std::string& tool, UnknownRuntime unknown) {
   if (tool.empty() || tool == profile.tool) return profile;
   const std::vector<std::string> engines = descriptor::names(descriptor::Kind::engine);
-  const bool has_engine = std::find(engines.begin(), engines.end(), profile.engine) != engines.end();
+  const bool has_engine = std::ranges::find(engines, profile.engine) != engines.end();
   const std::vector<EngineEra::Tool> tools =
       has_engine ? load_engine(profile.engine).tools : std::vector<EngineEra::Tool>();
   std::vector<std::string> names;

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kAnyFamily = "any";
 
 bool covers(const RuntimeProfile& profile, std::string_view family) {
-  return std::find(profile.families.begin(), profile.families.end(), family) != profile.families.end();
+  return std::ranges::find(profile.families, family) != profile.families.end();
 }
 
 // Those whose line `key` mentions `word`: few, so that a lookup does not parse every file there is. All without a key.
@@ -32,7 +32,7 @@ std::vector<RuntimeProfile> profiles(std::string_view key = "", std::string_view
     if (!key.empty()) {
       const descriptor::Text text = descriptor::load_text(descriptor::Kind::runtime, file);
       const auto lines = split(text.text, '\n');
-      const bool mentioned = std::any_of(lines.begin(), lines.end(), [&](std::string_view line) {
+      const bool mentioned = std::ranges::any_of(lines, [&](std::string_view line) {
         return line.starts_with(key) && line.find(word) != std::string_view::npos;
       });
       if (!mentioned) continue;
@@ -76,8 +76,8 @@ bool is_wide(std::string_view dtype) { return dtype == "bf16" || dtype == "fp16"
 
 // The two 16-bit types take the same time.
 bool names(const std::vector<std::string>& fitted, std::string_view name) {
-  return std::any_of(fitted.begin(), fitted.end(),
-                     [&](const std::string& one) { return one == name || (is_wide(one) && is_wide(name)); });
+  return std::ranges::any_of(fitted,
+                             [&](const std::string& one) { return one == name || (is_wide(one) && is_wide(name)); });
 }
 
 // "7.72 B" of a number of parameters.
@@ -175,7 +175,7 @@ const RuntimeProfile::FormatKernels* RuntimeProfile::kernels_of(FormatKernel for
 }
 
 const FittedError* RuntimeProfile::error_of(std::string_view group) const {
-  const auto it = std::find_if(errors.begin(), errors.end(), [&](const FittedError& e) { return e.group == group; });
+  const auto it = std::ranges::find_if(errors, [&](const FittedError& e) { return e.group == group; });
   return it == errors.end() ? nullptr : &*it;
 }
 
@@ -247,7 +247,7 @@ RuntimeProfile compose(RuntimeProfile profile, const EngineEra& era, const Devic
   std::string kernels = profile.title_for(device);
   const std::string title = fmt::format("{}, kernels of {}", era.title, profile.title);
   const std::string source = fmt::format("{}; kernels: {}", era.source, profile.source);
-  const bool measured = std::find(era.measured_on.begin(), era.measured_on.end(), device.name) != era.measured_on.end();
+  const bool measured = std::ranges::find(era.measured_on, device.name) != era.measured_on.end();
   if (measured && profile.hardware.empty()) {
     profile.hardware = device.name;
     profile.families.clear();
@@ -319,7 +319,7 @@ class Lookup {
       for (const RuntimeProfile& p : classes(family)) known.push_back(p.name);
     }
     for (const EngineEra& e : eras()) known.insert(known.end(), {e.engine, e.name});
-    std::sort(known.begin(), known.end());
+    std::ranges::sort(known);
     known.erase(std::unique(known.begin(), known.end()), known.end());
     const std::string hint = name_hint(asked.name, known);
     throw Error::bad_input(fmt::format("unknown runtime {} for {}", quote(asked.name), device_.name),
@@ -363,7 +363,7 @@ class Lookup {
   // The era of that very name, which is its file's.
   const EngineEra* outright(const std::string& name) const {
     const std::vector<std::string> files = descriptor::names(descriptor::Kind::engine);
-    if (std::find(files.begin(), files.end(), name) == files.end()) return nullptr;
+    if (std::ranges::find(files, name) == files.end()) return nullptr;
     for (const EngineEra& era : eras()) {
       if (era.name == name && era.name != era.engine) return &era;
     }
@@ -378,8 +378,8 @@ class Lookup {
   // `era`: that is asked for, or null.
   std::optional<RuntimeProfile> found(const std::string& name, const EngineEra* era) const {
     // The device's own steps under the era, whatever the name of the profile.
-    const auto own = std::find_if(own_.begin(), own_.end(),
-                                  [&](const RuntimeProfile& p) { return era != nullptr && p.engine == era->name; });
+    const auto own =
+        std::ranges::find_if(own_, [&](const RuntimeProfile& p) { return era != nullptr && p.engine == era->name; });
     if (own != own_.end()) return *own;
     const bool backend = era != nullptr && name != era->name && is_backend(name, era->engine);
     const RuntimeProfile* p = fitted(era == nullptr || backend ? name : era->engine);
@@ -441,7 +441,7 @@ RuntimeProfile chosen_profile(const Device& device, const std::string& text, Unk
 RuntimeProfile on(const Device& device, RuntimeProfile profile) {
   if (profile.origin == device.name) return profile;
   const auto known = descriptor::names(descriptor::Kind::device);
-  if (std::find(known.begin(), known.end(), profile.origin) == known.end()) return profile;
+  if (std::ranges::find(known, profile.origin) == known.end()) return profile;
   const Device from = load_device(profile.origin);
   return carried_over(std::move(profile), from, device);
 }

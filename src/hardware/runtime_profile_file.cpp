@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/list.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "descriptor/reader.h"
@@ -104,7 +105,7 @@ std::vector<FormatKernel> read_formats(Reader& reader, std::string_view key) {
   for (const std::string& format : reader.optional_strings(key)) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < kFormatKernels; ++i) names.emplace_back(name(static_cast<FormatKernel>(i)));
-    const auto found = std::find(names.begin(), names.end(), format);
+    const auto found = std::ranges::find(names, format);
     if (found == names.end()) {
       reader.problem(key, "unknown format " + quote(format), name_hint(format, names));
     } else {
@@ -271,10 +272,6 @@ void read_engine(Reader& reader, RuntimeProfile& p) {
   }
 }
 
-bool among(const std::vector<std::string>& list, const std::string& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 // Errors of steps are the engine's where it was measured on the profile's device. On others nothing is known of steps.
 void take_step_errors(RuntimeProfile& p, const std::vector<FittedError>& engine, bool measured) {
   const auto of_steps = [](const FittedError& e) { return e.group == "prefill" || e.group == "decode"; };
@@ -284,7 +281,7 @@ void take_step_errors(RuntimeProfile& p, const std::vector<FittedError>& engine,
 
 // The part of an engine's document that changes a profile.
 void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
-  const bool measured = among(era.measured_on, p.hardware);
+  const bool measured = contains(era.measured_on, p.hardware);
   p.engine = era.name;
   p.host_class.clear();
   for (std::size_t i = 0; i < kAllParameters; ++i) {

@@ -804,7 +804,7 @@ class GgufReader {
 
   // Index of the first layer with or without experts; none if there is no such layer.
   std::optional<std::int64_t> first_layer(bool with_experts) const {
-    const auto found = std::find(routed_.begin(), routed_.end(), with_experts);
+    const auto found = std::ranges::find(routed_, with_experts);
     return found == routed_.end() ? std::nullopt : std::optional<std::int64_t>(found - routed_.begin());
   }
   // What is the same of dense layers and experts, from the first layer with such a part.
@@ -975,7 +975,7 @@ std::string shape_text(const Shape& shape) {
 }
 
 const std::string_view* find_stem(std::span<const std::string_view> stems, std::string_view stem) {
-  const auto found = std::find(stems.begin(), stems.end(), stem);
+  const auto found = std::ranges::find(stems, stem);
   return found == stems.end() ? nullptr : &*found;
 }
 

@@ -140,7 +140,7 @@ bool holds(unsigned conditions, const Mix& mix, const Position& position) {
 }
 
 GgmlType apply(std::span<const Rule> rules, const Mix& mix, const Position& position = {}) {
-  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& each) {
+  const auto rule = std::ranges::find_if(rules, [&](const Rule& each) {
     return is_one_of(each.files, mix.file) && holds(each.conditions, mix, position);
   });
   return rule == rules.end() ? mix.base : rule->type;
@@ -318,8 +318,8 @@ GgmlType mixed_type(const Mix& mix, const GgufTensor& tensor) {
 // when nothing does.
 GgmlType fitting_type(GgmlType wanted, std::int64_t columns, GgufEra era) {
   if (columns % info(wanted).block == 0) return wanted;
-  const auto* found = std::find_if(std::begin(kReplacements), std::end(kReplacements),
-                                   [wanted](const Replacement& r) { return r.wanted == wanted; });
+  const auto* found =
+      std::ranges::find_if(kReplacements, [wanted](const Replacement& r) { return r.wanted == wanted; });
   if (found == std::end(kReplacements)) {
     throw Error::bad_input(fmt::format("llama.cpp cannot store rows of {} elements as {}: they are no multiple of {}",
                                        columns, info(wanted).name, info(wanted).block));
@@ -341,8 +341,7 @@ bool is_70b(const Decoder& model, std::int64_t group) {
 Mix make_mix(const Decoder& model, std::span<const GgufTensor> tensors, const GgufFileType& type, GgufEra era) {
   const Attention& attention = model.kinds[model.layer_kinds.front()].attention;
   Mix mix{.file = type.id, .base = type.type, .imatrix = type.imatrix, .era = era};
-  mix.has_output =
-      std::any_of(tensors.begin(), tensors.end(), [](const GgufTensor& t) { return t.role == Role::lm_head; });
+  mix.has_output = std::ranges::any_of(tensors, [](const GgufTensor& t) { return t.role == Role::lm_head; });
   mix.group = attention.kv_heads > 0 ? attention.heads / attention.kv_heads : 0;
   mix.is_70b = is_70b(model, mix.group);
   mix.is_falcon = gguf_architecture_name(model) == "falcon";
@@ -364,7 +363,7 @@ std::span<const GgufEra> gguf_eras() { return kEras; }
 std::string_view name(GgufEra era) { return kEraNames[static_cast<std::size_t>(era)]; }
 
 GgufEra parse_gguf_era(std::string_view text) {
-  const auto found = std::find(kEraNames.begin(), kEraNames.end(), text);
+  const auto found = std::ranges::find(kEraNames, text);
   if (found == kEraNames.end()) {
     const std::vector<std::string> known(kEraNames.begin(), kEraNames.end());
     throw Error::bad_input(fmt::format("unknown era of llama.cpp {}", quote(text)),
@@ -383,8 +382,8 @@ const GgufFileType* find_gguf_file_type(std::string_view name) {
     return key;
   };
   const std::string wanted = letters(name);
-  const auto* found = std::find_if(std::begin(kFileTypes), std::end(kFileTypes),
-                                   [&](const GgufFileType& type) { return letters(type.name) == wanted; });
+  const auto* found =
+      std::ranges::find_if(kFileTypes, [&](const GgufFileType& type) { return letters(type.name) == wanted; });
   return found == std::end(kFileTypes) ? nullptr : found;
 }
 

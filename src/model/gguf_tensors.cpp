@@ -29,12 +29,10 @@ GgufTensor to_gguf(const Tensor& tensor) {
 // Replaces the tensors named `parts` by one that holds their rows, in the place of the first.
 void fuse(std::vector<GgufTensor>& layer, std::initializer_list<std::string_view> parts, std::string_view fused,
           Role role) {
-  const auto is_part = [&](const GgufTensor& tensor) {
-    return std::find(parts.begin(), parts.end(), tensor.stem) != parts.end();
-  };
+  const auto is_part = [&](const GgufTensor& tensor) { return std::ranges::find(parts, tensor.stem) != parts.end(); };
   std::int64_t rows = 0;
   for (const GgufTensor& tensor : layer) rows += is_part(tensor) ? tensor.n : 0;
-  const auto first = std::find_if(layer.begin(), layer.end(), is_part);
+  const auto first = std::ranges::find_if(layer, is_part);
   if (first == layer.end()) return;
   first->n = rows;
   first->stem = fused;
@@ -45,7 +43,7 @@ void fuse(std::vector<GgufTensor>& layer, std::initializer_list<std::string_view
 // Per head, [nope_dim + v_head_dim, latent] becomes [latent, nope_dim] and [v_head_dim, latent]: keys are multiplied
 // the other way round, so that a query can be brought to the latent space.
 void split_kv_b(std::vector<GgufTensor>& layer, const Attention& attention) {
-  const auto found = std::find_if(layer.begin(), layer.end(), [](const GgufTensor& t) { return t.role == Role::kv_b; });
+  const auto found = std::ranges::find_if(layer, [](const GgufTensor& t) { return t.role == Role::kv_b; });
   if (found == layer.end()) return;
   GgufTensor k_b = *found;
   k_b.stem = "attn_k_b.weight";

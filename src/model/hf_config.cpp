@@ -13,8 +13,6 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/hf_quantization.h"
-#include "model/hf_vision.h"
 #include "model/reading.h"
 
 namespace llmperf::model {

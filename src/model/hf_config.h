@@ -1,18 +1,22 @@
 // Internal to src/model: reading a Hugging Face config by the row of its architecture (families.h). What a row cannot
-// say are the functions of hf_families.cpp and hf_layers.cpp.
+// say are the functions of hf_layers.cpp.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/name_pattern.h"
 #include "descriptor/reader.h"
 #include "model/decoder.h"
 #include "model/families.h"
+#include "model/parameters.h"
 
 namespace llmperf::model {
 
@@ -77,5 +81,93 @@ class ConfigReader {
   std::vector<bool> dense_layers_;                        // empty: none
   std::vector<std::pair<std::string_view, bool>> flags_;  // read: one key may say several things
 };
+
+// ---- What the files of a checkpoint say about how its weights and KV cache are stored.
+
+// One matrix by the names that checkpoints give it, without what a model is wrapped in ("model.", "language_model.").
+struct Module {
+  // "layers.3.self_attn.q_proj"; of routed experts the names of the first expert, and those of the last one after them.
+  std::vector<std::string> names;
+  std::int64_t experts = 0;  // routed experts that it stands for; 0: it is no expert
+};
+// `architecture`: some have parts of other names.
+Module module_of(const Tensor& tensor, std::int64_t layer, std::string_view architecture = {});
+Module lm_head_module();
+
+// A list of modules ("model.layers.0.self_attn*", "re:.*mlp.gate$", "lm_head"), which the libraries that wrote them
+// match in ways that differ little.
+class ModuleList {
+ public:
+  // The texts of the list `key`. A name stands for the module and what is inside it; a name of several parts may begin
+  // anywhere ("mlp.gate", "gate"). Reports patterns that cannot be read.
+  void read(descriptor::Reader& reader, std::string_view key);
+  void add(std::string_view text, const descriptor::Node& where, descriptor::Problems& problems);
+  bool empty() const { return names_.empty() && patterns_.empty(); }
+
+  // Whether the list names the module; notes which entries did.
+  bool names(const Module& module);
+  // After every module was asked for: reports entries that name some experts of a layer only, and those that name
+  // nothing of the model and nothing known to lie outside it (vision towers, layers that predict further tokens).
+  void check(std::int64_t layers, descriptor::Problems& problems) const;
+  // Before any module is asked for: reports, and says, that there are more patterns than matching with every layer is
+  // worth. Real lists have a few per layer.
+  bool is_too_long(std::int64_t layers, descriptor::Problems& problems) const;
+
+ private:
+  struct Place {
+    int line = 0;
+    int column = 0;
+  };
+  struct Name {
+    std::string text;
+    Place where;
+    std::set<std::int64_t> experts;  // that were listed one by one
+    bool used = false;
+    bool in_part = false;
+  };
+  struct Pattern {
+    std::string text;
+    Place where;
+    NamePattern pattern;
+    bool begins_anywhere = false;
+    bool used = false;
+    bool in_part = false;
+  };
+  bool has_name(const std::string& name, std::int64_t experts);
+
+  std::unordered_map<std::string, Name> names_;
+  std::vector<Pattern> patterns_;
+  std::int64_t pattern_characters_ = 0;
+};
+
+struct Quantization {
+  std::string scheme;         // of matrices that no rule names; empty: they are not quantised
+  bool experts_only = false;  // `scheme` is for routed experts
+  bool with_head = false;     // `scheme` is for lm_head too
+  struct Rule {
+    std::string scheme;
+    ModuleList modules;
+  };
+  std::vector<Rule> rules;  // matrices that are stored otherwise; the first that names one counts
+  ModuleList ignored;       // … that are not quantised, whatever else is said
+  std::string kv;           // type of the KV cache; empty: not said
+};
+
+// config.json's quantization_config, of every quant_method that has a counterpart here.
+Quantization read_quantization_config(descriptor::Reader& quantization);
+// The hf_quant_config.json that NVIDIA's Model Optimizer leaves beside config.json; `kv_only`: config.json says the
+// rest.
+Quantization read_hf_quant_config(descriptor::Reader& root, bool kv_only);
+
+// Whether quantisers store matrices of the role otherwise at all: they leave vectors, routers and small gates alone.
+bool is_quantisable(Role role);
+// A mixture of two schemes: routed experts, and all else that is quantised.
+RoleSchemes expert_mixture(const std::string& experts, const std::string& others);
+
+// What every layer of `decoder` is stored as, in order; default_weights, default_kv and mixture of the decoder with it.
+// Layers are to be marked with the result (Layer::stored_as). Reports, where the lists stand, entries that mean
+// nothing.
+std::vector<int> apply_quantization(Quantization& quantization, const std::vector<Layer>& layers, Decoder& decoder,
+                                    descriptor::Problems& problems);
 
 }  // namespace llmperf::model

@@ -1,6 +1,4 @@
 // Two parts: lists of modules and which matrices they name, then the keys of each library that quantises.
-#include "model/hf_quantization.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "model/hf_config.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
@@ -241,9 +240,8 @@ bool ModuleList::is_too_long(std::int64_t layers, descriptor::Problems& problems
 
 void ModuleList::check(std::int64_t layers, descriptor::Problems& problems) const {
   const auto check_entry = [&](const std::string& text, const Place& where, bool used, bool in_part) {
-    const bool elsewhere =
-        layer_of(text) >= layers ||
-        std::any_of(kElsewhere.begin(), kElsewhere.end(), [&](std::string_view part) { return has_part(text, part); });
+    const bool elsewhere = layer_of(text) >= layers ||
+                           std::ranges::any_of(kElsewhere, [&](std::string_view part) { return has_part(text, part); });
     const char* fault = in_part               ? "names some of a layer's experts: they are stored alike here"
                         : !used && !elsewhere ? "names nothing that this model is known to have"
                                               : nullptr;

@@ -1,7 +1,6 @@
 // Each family's vision_config spells the same few numbers in its own way, and what it does not say is fixed in the
 // model's code. Defaults are those of the config's class in transformers where published files leave keys out; Llama
 // 4's class defaults are no model's, so that its keys are required.
-#include "model/hf_vision.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +8,6 @@
 #include <cmath>
 
 #include "model/reading.h"
-#include "model/vision_descriptor.h"
 
 namespace llmperf::model {
 namespace {

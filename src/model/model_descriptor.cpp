@@ -12,18 +12,20 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "descriptor/writer.h"
+#include "descriptor/fields.h"
 #include "model/decoder.h"
-#include "model/hf_quantization.h"
+#include "model/hf_config.h"
 #include "model/quantization.h"
 #include "model/reading.h"
-#include "model/vision_descriptor.h"
 
 namespace llmperf::model {
 
 namespace {
 
 using descriptor::Reader;
+using descriptor::Reading;
+using descriptor::Writer;
+using descriptor::Writing;
 
 // In the order of their enumerations.
 constexpr std::array<std::string_view, 3> kNormNames = {"rms", "layer", "layer_no_bias"};
@@ -35,10 +37,6 @@ constexpr std::array<std::string_view, 3> kStreamMixNames = {"none", "hyper_conn
 constexpr std::array<std::string_view, 6> kRecurrentNames = {"gated_delta_net", "kimi_delta", "mamba",
                                                              "mamba2",          "lightning",  "short_conv"};
 
-template <class Enum, std::size_t N>
-Enum choose(Reader& reader, std::string_view key, const std::array<std::string_view, N>& names, Enum absent) {
-  return static_cast<Enum>(reader.choice(key, names, static_cast<std::size_t>(absent)));
-}
 template <class Enum, std::size_t N>
 std::string_view word(const std::array<std::string_view, N>& names, Enum value) {
   return names[static_cast<std::size_t>(value)];
@@ -63,25 +61,25 @@ void reject(Reader& reader, std::string_view key, std::string_view reason) {
 }
 
 // Latent attention: the cache holds one latent per token, so there are no key and value heads to speak of.
-void read_latent(Reader& reader, Attention& attention) {
-  LatentAttention latent;
-  latent.q_lora_rank = reader.optional_int("q_lora_rank", kWidthRange);
-  latent.kv_lora_rank = reader.require_int("kv_lora_rank", kWidthRange);
-  latent.rope_dim = reader.require_int("rope_dim", kHeadDimRange);
-  latent.nope_dim = reader.require_int("nope_dim", kHeadDimRange);
+template <class Visit>
+void describe_latent(Visit& v, Attention& a) {
+  LatentAttention& latent = a.latent ? *a.latent : a.latent.emplace();
+  v.number("q_lora_rank", latent.q_lora_rank, kWidthRange);
+  v.number("kv_lora_rank", latent.kv_lora_rank, kWidthRange);
+  v.number("rope_dim", latent.rope_dim, kHeadDimRange);
+  v.number("nope_dim", latent.nope_dim, kHeadDimRange);
+  v.number("v_head_dim", a.v_head_dim, kHeadDimRange);
+  v.number("rotary_dim", a.rotary_dim, {0, latent.rope_dim}, latent.rope_dim);  // 0: no position at all
+  if (v.reader() == nullptr) return;
   for (const std::string_view key : {"kv_heads", "head_dim", "qkv_bias", "qk_norm", "fused_qkv", "low_rank",
                                      "compression", "no_v_proj", "one_vector", "shares_cache"}) {
-    reject(reader, key, "does not apply to latent attention (kv_lora_rank is given)");
+    reject(*v.reader(), key, "does not apply to latent attention (kv_lora_rank is given)");
   }
-  attention.kv_heads = attention.heads;
-  attention.head_dim = latent.rope_dim + latent.nope_dim;
-  attention.v_head_dim = reader.require_int("v_head_dim", kHeadDimRange);
-  attention.rotary_dim = reader.int_or("rotary_dim", latent.rope_dim, {0, latent.rope_dim});  // 0: no position at all
-  attention.latent = latent;
+  a.kv_heads = a.heads;
+  a.head_dim = latent.rope_dim + latent.nope_dim;
 }
 
-void read_heads(Reader& reader, Reader& model, const Decoder& decoder, Attention& attention) {
-  attention.kv_heads = reader.int_or("kv_heads", attention.heads, kHeadRange);
+void read_head_dim(Reader& reader, Reader& model, const Decoder& decoder, Attention& attention) {
   check_divisible(reader, "heads", attention.heads, "kv_heads", attention.kv_heads);
   const auto head_dim = reader.optional_int("head_dim", kHeadDimRange);
   if (head_dim) {
@@ -92,135 +90,155 @@ void read_heads(Reader& reader, Reader& model, const Decoder& decoder, Attention
     reader.problem("heads", fmt::format("hidden_size ({}) is not divisible by heads ({}): give head_dim",
                                         decoder.hidden, attention.heads));
   }
-  attention.v_head_dim = reader.int_or("v_head_dim", attention.head_dim, kHeadDimRange);
+}
+
+template <class Visit>
+void describe_heads(Visit& v, Reader* model, const Decoder& decoder, Attention& a) {
+  Reader* reader = v.reader();
+  v.number("kv_heads", a.kv_heads, kHeadRange, a.heads);
+  if (reader != nullptr) read_head_dim(*reader, *model, decoder, a);
+  v.said("head_dim", a.head_dim);
+  v.number("v_head_dim", a.v_head_dim, kHeadDimRange, a.head_dim);
   // Learned positions replace the rotation unless the file says otherwise.
-  attention.rotary_dim = reader.int_or("rotary_dim", decoder.position_embeddings > 0 ? 0 : attention.head_dim,
-                                       {0, std::max<std::int64_t>(attention.head_dim, 1)});
-  attention.qkv_bias = reader.bool_or("qkv_bias", false);
+  v.number("rotary_dim", a.rotary_dim, {0, std::max<std::int64_t>(a.head_dim, 1)},
+           decoder.position_embeddings > 0 ? 0 : a.head_dim);
+  v.flag("qkv_bias", a.qkv_bias);
   // `true` is older than the choice.
-  const descriptor::Node* norm = reader.find("qk_norm");
-  attention.qk_norm =
-      norm != nullptr && norm->scalar == "true" ? QkNorm::head : choose(reader, "qk_norm", kQkNormNames, QkNorm::none);
-  attention.no_v_proj = reader.bool_or("no_v_proj", false);
-  attention.one_vector = reader.bool_or("one_vector", false);
-  attention.shares_cache = reader.bool_or("shares_cache", false);
-  attention.unused_kv = reader.bool_or("unused_kv", false);
-  if (attention.unused_kv && !attention.shares_cache) reader.problem("unused_kv", "unused_kv needs shares_cache");
-  if (auto part = reader.optional_mapping("low_rank")) {
-    attention.low_rank = LowRankProjections{.query_rank = part->require_int("query_rank", kWidthRange),
-                                            .output_rank = part->require_int("output_rank", kWidthRange),
-                                            .output_groups = part->int_or("output_groups", 1, kHeadRange)};
-    check_divisible(reader, "heads", attention.heads, "output_groups", attention.low_rank->output_groups);
-    part->finish();
-  }
-  if (auto part = reader.optional_mapping("compression")) {
-    attention.compression =
-        Compression{.ratio = part->require_int("ratio", kPositionRange), .overlaps = part->bool_or("overlaps", false)};
-    part->finish();
-  }
-  attention.fused_qkv = reader.bool_or("fused_qkv", false);
-  for (const std::string_view key : {"q_lora_rank", "rope_dim", "nope_dim"}) {
-    reject(reader, key, "applies to latent attention only (kv_lora_rank is not given)");
-  }
-}
-
-Indexer read_indexer(Reader& reader) {
-  Indexer x;
-  x.heads = reader.require_int("heads", kHeadRange);
-  x.head_dim = reader.require_int("head_dim", kHeadDimRange);
-  x.top_k = reader.require_int("top_k", kPositionRange);
-  x.pool = reader.int_or("pool", 1, kPositionRange);
-  x.from_hidden = reader.bool_or("from_hidden", false);
-  x.weighted = reader.bool_or("weighted", true);
-  x.reused = reader.bool_or("reused", false);
-  x.cached_bits = reader.optional_double("cached_bits", 1, 64).value_or(x.cached_bits);
-  reader.finish();
-  return x;
-}
-
-AttentionPattern read_attention(Reader& reader, Reader& model, const Decoder& decoder) {
-  AttentionPattern pattern;
-  Attention& attention = pattern.attention;
-  attention.heads = reader.require_int("heads", kHeadRange);
-  if (reader.find("kv_lora_rank") != nullptr) {
-    read_latent(reader, attention);
+  const descriptor::Node* norm = reader == nullptr ? nullptr : reader->find("qk_norm");
+  if (norm != nullptr && norm->scalar == "true") {
+    a.qk_norm = QkNorm::head;
   } else {
-    read_heads(reader, model, decoder, attention);
+    v.choice("qk_norm", a.qk_norm, kQkNormNames, QkNorm::none);
   }
-  attention.window = reader.optional_int("window", kPositionRange);
-  pattern.window_layers = static_cast<WindowPattern>(reader.choice("window_layers", kWindowLayerNames, 0));
-  attention.chunked = reader.bool_or("chunked", false);
-  if (!attention.window) {
-    for (const std::string_view key : {"window_layers", "chunked"}) reject(reader, key, "needs a window");
+  v.flag("fused_qkv", a.fused_qkv);
+  v.flag("no_v_proj", a.no_v_proj);
+  v.flag("one_vector", a.one_vector);
+  v.flag("shares_cache", a.shares_cache);
+  v.flag("unused_kv", a.unused_kv);
+  if (reader != nullptr && a.unused_kv && !a.shares_cache) reader->problem("unused_kv", "unused_kv needs shares_cache");
+  v.part("low_rank", a.low_rank, [&](auto& of, LowRankProjections& rank) {
+    of.number("query_rank", rank.query_rank, kWidthRange);
+    of.number("output_rank", rank.output_rank, kWidthRange);
+    of.number("output_groups", rank.output_groups, kHeadRange, 1);
+    if (reader != nullptr) check_divisible(*reader, "heads", a.heads, "output_groups", rank.output_groups);
+  });
+  v.part("compression", a.compression, [](auto& of, Compression& compression) {
+    of.number("ratio", compression.ratio, kPositionRange);
+    of.flag("overlaps", compression.overlaps);
+  });
+  if (reader == nullptr) return;
+  for (const std::string_view key : {"q_lora_rank", "rope_dim", "nope_dim"}) {
+    reject(*reader, key, "applies to latent attention only (kv_lora_rank is not given)");
   }
-  if (auto part = reader.optional_mapping("indexer")) attention.indexer = read_indexer(*part);
-  attention.gate = choose(reader, "gate", kGateNames, OutputGate::none);
-  attention.o_bias = reader.bool_or("o_bias", false);
-  attention.sinks = reader.bool_or("sinks", false);
-  attention.softcap = reader.bool_or("softcap", false);
-  reader.finish();
-  return pattern;
 }
 
-Recurrent read_recurrent(Reader& reader) {
-  Recurrent r;
-  r.kind = static_cast<RecurrentKind>(reader.choice("kind", kRecurrentNames));
-  r.heads = reader.require_int("heads", kWidthRange);
-  r.key_heads = reader.int_or("key_heads", r.heads, kWidthRange);
+template <class Visit>
+void describe_indexer(Visit& v, Indexer& x) {
+  v.number("heads", x.heads, kHeadRange);
+  v.number("head_dim", x.head_dim, kHeadDimRange);
+  v.number("top_k", x.top_k, kPositionRange);
+  v.number("pool", x.pool, kPositionRange, 1);
+  v.flag("from_hidden", x.from_hidden);
+  v.flag("weighted", x.weighted, true);
+  v.flag("reused", x.reused);
+  v.real("cached_bits", x.cached_bits, 1, 64, Indexer().cached_bits);
+}
+
+// `model`: what a reader finds the width of the model in.
+template <class Visit>
+void describe(Visit& v, Reader* model, const Decoder& decoder, AttentionPattern& pattern) {
+  Attention& a = pattern.attention;
+  Reader* reader = v.reader();
+  v.number("heads", a.heads, kHeadRange);
+  if (reader != nullptr ? reader->find("kv_lora_rank") != nullptr : a.latent.has_value()) {
+    describe_latent(v, a);
+  } else {
+    describe_heads(v, model, decoder, a);
+  }
+  v.number("window", a.window, kPositionRange);
+  v.choice("window_layers", pattern.window_layers, kWindowLayerNames, WindowPattern::all);
+  v.flag("chunked", a.chunked);
+  if (reader != nullptr && !a.window) {
+    for (const std::string_view key : {"window_layers", "chunked"}) reject(*reader, key, "needs a window");
+  }
+  v.part("indexer", a.indexer, [](auto& of, Indexer& x) { describe_indexer(of, x); });
+  v.choice("gate", a.gate, kGateNames, OutputGate::none);
+  v.flag("o_bias", a.o_bias);
+  v.flag("sinks", a.sinks);
+  v.flag("softcap", a.softcap);
+}
+
+template <class Visit>
+void describe(Visit& v, Recurrent& r) {
+  v.choice("kind", r.kind, kRecurrentNames);
+  v.number("heads", r.heads, kWidthRange);
+  v.number("key_heads", r.key_heads, kWidthRange, r.heads);
+  v.number("key_dim", r.key_dim, kHeadDimRange, 1);
+  v.number("value_dim", r.value_dim, kHeadDimRange, 1);
+  v.number("conv", r.conv, {0, 64}, 0);
+  v.flag("conv_bias", r.conv_bias);
+  v.number("gate_rank", r.gate_rank, {0, kWidthRange.max}, 0);
+  v.flag("norms", r.norms, true);
+  v.flag("head_norms", r.head_norms);
+  v.number("chunk", r.chunk, {1, 65'536}, Recurrent().chunk);
+}
+
+void check_recurrent(Reader& reader, const Recurrent& r) {
   check_divisible(reader, "heads", r.heads, "key_heads", r.key_heads);
-  r.key_dim = reader.int_or("key_dim", 1, kHeadDimRange);
-  r.value_dim = reader.int_or("value_dim", 1, kHeadDimRange);
-  r.conv = reader.int_or("conv", 0, {0, 64});
-  r.conv_bias = reader.bool_or("conv_bias", false);
-  r.gate_rank = reader.int_or("gate_rank", 0, {0, kWidthRange.max});
-  r.norms = reader.bool_or("norms", true);
-  r.head_norms = reader.bool_or("head_norms", false);
-  r.chunk = reader.int_or("chunk", r.chunk, {1, 65'536});
   const bool plain = r.kind == RecurrentKind::short_conv;
   if (r.conv == 0 && (plain || r.conv_bias)) reader.problem("conv", "the convolution needs its number of taps, conv");
   if (r.kind == RecurrentKind::mamba && r.gate_rank == 0) reader.problem("gate_rank", "mamba needs gate_rank");
   if (r.kind != RecurrentKind::mamba && r.kind != RecurrentKind::kimi_delta) {
     reject(reader, "gate_rank", "is of mamba and kimi_delta");
   }
-  reader.finish();
-  return r;
 }
 
-Experts read_experts(Reader& reader) {
-  Experts experts;
-  experts.count = reader.require_int("count", kExpertRange);
-  experts.per_token = reader.require_int("per_token", kExpertRange);
+template <class Visit>
+void describe(Visit& v, Experts& e) {
+  v.number("count", e.count, kExpertRange);
+  v.number("per_token", e.per_token, kExpertRange);
+  v.number("groups", e.groups, kGroupRange, 1);
+  v.number("groups_per_token", e.groups_per_token, kGroupRange, e.groups);
+  v.number("intermediate", e.intermediate, kWidthRange);
+  v.number("shared_intermediate", e.shared_intermediate, {0, kWidthRange.max}, 0);
+  v.flag("shared_gate", e.shared_gate);
+  v.flag("router_bias", e.router_bias);
+  v.flag("score_correction", e.score_correction);
+  v.flag("router_scales", e.router_scales);
+  v.number("identity", e.identity, {0, kExpertRange.max}, 0);
+  v.number("latent", e.latent, {0, kWidthRange.max}, 0);
+  v.flag("latent_norm", e.latent_norm);
+}
+
+void check_read(Reader& reader, const Experts& experts) {
   check_experts(reader, "per_token", experts);
-  experts.groups = reader.int_or("groups", 1, kGroupRange);
-  experts.groups_per_token = reader.int_or("groups_per_token", experts.groups, kGroupRange);
   if (std::string wrong = groups_problem(experts); !wrong.empty()) reader.problem("groups", std::move(wrong));
-  experts.intermediate = reader.require_int("intermediate", kWidthRange);
-  experts.shared_intermediate = reader.int_or("shared_intermediate", 0, {0, kWidthRange.max});
-  experts.shared_gate = reader.bool_or("shared_gate", false);
   if (experts.shared_gate && experts.shared_intermediate == 0) {
     reader.problem("shared_gate", "shared_gate needs shared_intermediate");
   }
-  experts.router_bias = reader.bool_or("router_bias", false);
-  experts.score_correction = reader.bool_or("score_correction", false);
-  experts.router_scales = reader.bool_or("router_scales", false);
-  experts.identity = reader.int_or("identity", 0, {0, kExpertRange.max});
-  experts.latent = reader.int_or("latent", 0, {0, kWidthRange.max});
-  experts.latent_norm = reader.bool_or("latent_norm", false);
   if (experts.latent_norm && experts.latent == 0) reader.problem("latent_norm", "latent_norm needs latent");
-  reader.finish();
-  return experts;
+}
+
+template <class Visit>
+void describe(Visit& v, FeedForward& f) {
+  v.choice("activation", f.activation, kActivationNames);
+  v.said("gated", f.gated);
+  v.flag("bias", f.bias);
+  v.flag("fused_gate_up", f.fused_gate_up);
+  v.part("experts", f.experts, [](auto& of, Experts& experts) {
+    describe(of, experts);
+    if (of.reader() != nullptr) check_read(*of.reader(), experts);
+  });
 }
 
 FeedForwardPattern read_feed_forward(Reader& reader, std::int64_t layers) {
   FeedForwardPattern pattern;
   FeedForward& ff = pattern.feed_forward;
-  ff.activation = static_cast<Activation>(reader.choice("activation", kActivationNames));
   ff.gated = reader.bool_or("gated", true);
-  ff.bias = reader.bool_or("bias", false);
-  ff.fused_gate_up = reader.bool_or("fused_gate_up", false);
+  Reading reading{reader};
+  describe(reading, ff);
   if (ff.fused_gate_up && !ff.gated) reader.problem("fused_gate_up", "fused_gate_up needs a gated MLP");
-  if (auto experts = reader.optional_mapping("experts")) {
-    ff.experts = read_experts(*experts);
+  if (ff.experts) {
     pattern.first_dense_layers = reader.int_or("first_dense_layers", 0, {0, layers});
     if (pattern.first_dense_layers > 0) {
       pattern.dense_intermediate = reader.require_int("dense_intermediate", kWidthRange);
@@ -241,7 +259,100 @@ FeedForwardPattern read_feed_forward(Reader& reader, std::int64_t layers) {
   return pattern;
 }
 
-// The texts and the dimensions outside the layers.
+// In the order of their enumeration.
+constexpr std::array<std::string_view, 6> kRuleNames = {"nearest",      "square", "budget",
+                                                        "longest_side", "tiles",  "shrink"};
+
+template <class Visit>
+void describe(Visit& visit, ImageScaling& s) {
+  visit.choice("rule", s.rule, kRuleNames);
+  visit.number("side", s.side, {0, kImageSideRange.max}, 0);
+  visit.number("least_pixels", s.least_pixels, {0, kPositionRange.max}, 0);
+  visit.number("most_pixels", s.most_pixels, {0, kPositionRange.max}, 0);
+  visit.number("most", s.most, {0, kImageSideRange.max}, 0);
+  visit.number("wrapper", s.wrapper, {0, 64}, 0);
+}
+
+template <class Visit>
+void describe(Visit& visit, VisionTower& t) {
+  visit.number("layers", t.layers, kLayerRange);
+  visit.number("hidden_size", t.hidden, kTowerHidden);
+  visit.number("intermediate", t.intermediate, kTowerWidth);
+  visit.number("heads", t.heads, kTowerHeads);
+  visit.number("kv_heads", t.kv_heads, kTowerHeads, t.heads);
+  visit.number("head_dim", t.head_dim, kTowerHeads, t.hidden / std::max<std::int64_t>(t.heads, 1));
+  visit.flag("gated", t.gated);
+  visit.flag("layer_norm", t.layer_norm, true);
+  bool around = t.norms == 4;
+  visit.flag("norms_around", around);
+  t.norms = around ? 4 : 2;
+  visit.flag("rotary", t.rotary, true);
+  visit.flag("qk_norm", t.qk_norm);
+  visit.flag("attention_bias", t.attention_bias, true);
+  visit.flag("mlp_bias", t.mlp_bias, true);
+  visit.number("patch", t.patch, kPatchRange);
+  visit.number("temporal_patch", t.temporal_patch, kMergeRange, 1);
+  visit.number("merge", t.merge, kMergeRange, 1);
+  visit.flag("patch_bias", t.patch_bias);
+  visit.number("positions", t.positions, {0, kPositionRange.max}, 0);
+  visit.flag("class_token", t.class_token);
+  visit.flag("norm_before", t.norm_before);
+  visit.flag("norm_after", t.norm_after);
+  visit.number("window", t.window, {0, kImageSideRange.max}, 0);
+  visit.number("full_layers", t.full_layers, {0, kLayerRange.max}, 0);
+  visit.flag("standardized", t.standardized);
+  visit.numbers("projector", t.projector, {1, 16'777'216});
+  visit.flag("projector_norm", t.projector_norm);
+  visit.flag("projector_rms", t.projector_rms);
+  visit.flag("projector_bias", t.projector_bias);
+  visit.number("deepstack", t.deepstack, {0, 64}, 0);
+  visit.part("image", true, [&](auto& of) { describe(of, t.image); });
+}
+
+VisionTower read_vision(Reader& reader, std::int64_t text_hidden) {
+  VisionTower tower;
+  Reading reading{reader};
+  describe(reading, tower);
+  if (!reader.has("image")) reader.problem("image", "missing image: what an image is scaled to");
+  check_vision(reader, tower, text_hidden);
+  reader.finish();
+  return tower;
+}
+
+// The dimensions outside of the layers and the tower.
+template <class Visit>
+void describe(Visit& v, Decoder& m) {
+  v.number("hidden_size", m.hidden, kHiddenRange);
+  v.said("num_layers", m.num_layers());
+  v.number("vocab_size", m.vocab, kVocabRange);
+  v.number("max_position", m.max_position, kPositionRange);
+  v.number("next_token_layers", m.next_token_layers, kNextTokenRange, 0);
+  v.flag("next_token_copies", m.next_token_copies, true);
+  v.flag("attention_residuals", m.attention_residuals);
+  v.choice("norm", m.norm, kNormNames);
+  v.flag("tied_embeddings", m.tied_embeddings);
+  v.flag("checkpoint_repeats_lm_head", m.checkpoint_repeats_lm_head);
+  v.flag("lm_head_bias", m.lm_head_bias);
+  v.number("position_embeddings", m.position_embeddings, {0, kPositionRange.max}, 0);
+  v.number("type_embeddings", m.type_embeddings, {0, kVocabRange.max}, 0);
+  v.flag("embedding_norm", m.embedding_norm);
+  v.flag("final_norm", m.final_norm, true);
+  v.flag("encoder", m.encoder);
+  v.flag("pooler", m.pooler);
+  v.flag("causal", m.causal);
+  v.number("labels", m.labels, {0, kVocabRange.max}, 0);
+  v.flag("dropout", m.dropout);
+  v.part("layer_embedding", m.layer_embedding_width > 0, [&](auto& of) {
+    of.number("width", m.layer_embedding_width, kWidthRange);
+    of.number("vocab", m.layer_embedding_vocab, kVocabRange);
+  });
+  v.part("streams", m.streams.mix != StreamMix::none, [&](auto& of) {
+    of.choice("mix", m.streams.mix, kStreamMixNames);
+    of.number("count", m.streams.count, {1, 64});
+  });
+}
+
+// And the texts.
 void read_model(Reader& reader, Decoder& decoder) {
   decoder.name = reader.require_string("name");
   decoder.hf_id = reader.string_or("hf_id", "");
@@ -265,43 +376,16 @@ void read_model(Reader& reader, Decoder& decoder) {
     if (decoder.default_weights.empty()) reader.problem("default_experts", "default_experts needs default_weights");
     decoder.mixture = {expert_mixture(experts, decoder.default_weights)};
   }
-  decoder.hidden = reader.require_int("hidden_size", kHiddenRange);
-  decoder.vocab = reader.require_int("vocab_size", kVocabRange);
-  decoder.max_position = reader.optional_int("max_position", kPositionRange);
-  decoder.norm = static_cast<Norm>(reader.choice("norm", kNormNames));
-  decoder.tied_embeddings = reader.bool_or("tied_embeddings", false);
-  decoder.checkpoint_repeats_lm_head = reader.bool_or("checkpoint_repeats_lm_head", false);
+  Reading reading{reader};
+  describe(reading, decoder);
   if (decoder.checkpoint_repeats_lm_head && !decoder.tied_embeddings) {
     reader.problem("checkpoint_repeats_lm_head", "checkpoint_repeats_lm_head needs tied_embeddings");
   }
-  decoder.next_token_layers = reader.int_or("next_token_layers", 0, kNextTokenRange);
-  decoder.next_token_copies = reader.bool_or("next_token_copies", true);
-  decoder.attention_residuals = reader.bool_or("attention_residuals", false);
-  decoder.lm_head_bias = reader.bool_or("lm_head_bias", false);
-  decoder.position_embeddings = reader.int_or("position_embeddings", 0, {0, kPositionRange.max});
-  decoder.dropout = reader.bool_or("dropout", false);
-  decoder.type_embeddings = reader.int_or("type_embeddings", 0, {0, kVocabRange.max});
-  decoder.embedding_norm = reader.bool_or("embedding_norm", false);
-  decoder.final_norm = reader.bool_or("final_norm", true);
-  decoder.encoder = reader.bool_or("encoder", false);
-  decoder.pooler = reader.bool_or("pooler", false);
-  decoder.causal = reader.bool_or("causal", false);
-  decoder.labels = reader.int_or("labels", 0, {0, kVocabRange.max});
   for (const auto& [key, given] :
        {std::pair{"pooler", decoder.pooler}, {"causal", decoder.causal}, {"labels", decoder.labels > 0}}) {
     if (given && !decoder.encoder) reader.problem(key, fmt::format("{} needs encoder: true", key));
   }
-  if (auto part = reader.optional_mapping("layer_embedding")) {
-    decoder.layer_embedding_width = part->require_int("width", kWidthRange);
-    decoder.layer_embedding_vocab = part->require_int("vocab", kVocabRange);
-    part->finish();
-  }
   if (auto part = reader.optional_mapping("vision")) decoder.vision = read_vision(*part, decoder.hidden);
-  if (auto part = reader.optional_mapping("streams")) {
-    decoder.streams.mix = static_cast<StreamMix>(part->choice("mix", kStreamMixNames));
-    decoder.streams.count = part->require_int("count", {1, 64});
-    part->finish();
-  }
 }
 
 bool says_none(Reader& reader, std::string_view key) {
@@ -342,12 +426,18 @@ void read_parts(Reader& reader, Reader& model, const Decoder& decoder, std::int6
   if (says_none(reader, "attention")) {
     parts.attention = {};
   } else if (auto part = reader.optional_mapping("attention")) {
-    parts.attention = read_attention(*part, model, decoder);
+    parts.attention = {};
+    Reading reading{*part};
+    describe(reading, &model, decoder, parts.attention);
+    part->finish();
   }
   if (says_none(reader, "recurrent")) {
     parts.layer.recurrent.reset();
   } else if (auto recurrent = reader.optional_mapping("recurrent")) {
-    parts.layer.recurrent = read_recurrent(*recurrent);
+    Reading reading{*recurrent};
+    describe(reading, parts.layer.recurrent.emplace());
+    check_recurrent(*recurrent, *parts.layer.recurrent);
+    recurrent->finish();
   }
   if (says_none(reader, "feed_forward")) {
     parts.feed_forward = {};
@@ -380,7 +470,7 @@ std::vector<std::string> read_order(Reader& reader, std::int64_t layers, const s
   std::vector<std::string> order;
   for (const std::string& text : reader.optional_strings(key)) {
     const auto [kind, count] = times(text);
-    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    if (std::ranges::find(kinds, kind) == kinds.end()) {
       reader.problem(key, fmt::format("{}: unknown kind {}", key, quote(kind)), name_hint(kind, kinds));
       return {};
     }
@@ -427,6 +517,43 @@ void add_kinds(Reader& reader, Reader& kinds, const Decoder& shape, std::int64_t
 
 }  // namespace
 
+void check_vision(Reader& reader, const VisionTower& t, std::int64_t text_hidden) {
+  const auto problem = [&](std::string_view key, std::string message, std::string hint = {}) {
+    reader.problem(key, std::move(message), std::move(hint));
+  };
+  if (t.heads % std::max<std::int64_t>(t.kv_heads, 1) != 0) {
+    problem("kv_heads", fmt::format("heads ({}) are not divisible by kv_heads ({})", t.heads, t.kv_heads));
+  }
+  if (t.full_layers > t.layers || (t.full_layers > 0 && t.window == 0)) {
+    problem("full_layers",
+            fmt::format("full_layers ({}) are those of {} layers that have no window", t.full_layers, t.layers));
+  }
+  const std::size_t widths = t.projector.size();
+  if (widths < 2 || widths > 8 || t.projector.back() != text_hidden) {
+    problem("projector", "projector must be the widths from a token's row to the language model's",
+            fmt::format("[{}, {}]", t.hidden, text_hidden));
+  } else if (t.projector.front() != t.hidden && t.projector.front() != t.merge * t.merge * t.hidden) {
+    problem("projector",
+            fmt::format("projector begins with {}, and a token's row is {} wide, or {} of its patches side "
+                        "by side",
+                        t.projector.front(), t.hidden, t.merge * t.merge * t.hidden));
+  }
+  const ImageScaling& s = t.image;
+  const bool sides = s.rule == ImageRule::square || s.rule == ImageRule::longest_side || s.rule == ImageRule::tiles ||
+                     s.rule == ImageRule::shrink;
+  const bool counts = s.rule == ImageRule::budget || s.rule == ImageRule::tiles || s.rule == ImageRule::shrink;
+  if (sides && s.side < t.pixels_of_token()) {
+    problem("image",
+            fmt::format("an image of this rule needs a side of at least a token's, {} pixels", t.pixels_of_token()));
+  }
+  if (counts && s.most == 0) problem("image", "an image of this rule needs `most`");
+  if (s.rule == ImageRule::tiles && s.most > 1024) problem("image", "an image has at most 1024 tiles");
+  if (s.rule == ImageRule::nearest &&
+      (s.most_pixels < t.pixels_of_token() * t.pixels_of_token() || s.least_pixels > s.most_pixels)) {
+    problem("image", "least_pixels and most_pixels must hold a token, the first at most the second");
+  }
+}
+
 Decoder parse_model_descriptor(const descriptor::Document& document, descriptor::Problems& problems) {
   Reader reader(document.root, problems, "the model");
   Decoder decoder;
@@ -470,112 +597,27 @@ std::string_view name(RecurrentKind kind) { return word(kRecurrentNames, kind); 
 
 namespace {
 
-using descriptor::Writer;
-
-std::string written(const Indexer& x) {
-  Writer w;
-  w.put("heads", x.heads);
-  w.put("head_dim", x.head_dim);
-  w.put("top_k", x.top_k);
-  w.unless(1, "pool", x.pool);
-  w.unless(false, "from_hidden", x.from_hidden);
-  w.unless(true, "weighted", x.weighted);
-  w.unless(false, "reused", x.reused);
-  w.unless(Indexer().cached_bits, "cached_bits", x.cached_bits);
-  return w.in_braces();
-}
-
 std::string written(const Attention& a, const Decoder& m) {
   if (a.heads == 0) return "none";
-  Writer w;
-  w.put("heads", a.heads);
-  if (a.latent) {
-    if (a.latent->q_lora_rank) w.put("q_lora_rank", *a.latent->q_lora_rank);
-    w.put("kv_lora_rank", a.latent->kv_lora_rank);
-    w.put("rope_dim", a.latent->rope_dim);
-    w.put("nope_dim", a.latent->nope_dim);
-    w.put("v_head_dim", a.v_head_dim);
-    w.unless(a.latent->rope_dim, "rotary_dim", a.rotary_dim);
-  } else {
-    w.unless(a.heads, "kv_heads", a.kv_heads);
-    w.put("head_dim", a.head_dim);
-    w.unless(a.head_dim, "v_head_dim", a.v_head_dim);
-    w.unless(m.position_embeddings > 0 ? 0 : a.head_dim, "rotary_dim", a.rotary_dim);
-    w.unless(false, "qkv_bias", a.qkv_bias);
-    w.unless(std::string_view("false"), "qk_norm", word(kQkNormNames, a.qk_norm));
-    w.unless(false, "fused_qkv", a.fused_qkv);
-    w.unless(false, "no_v_proj", a.no_v_proj);
-    w.unless(false, "one_vector", a.one_vector);
-    w.unless(false, "shares_cache", a.shares_cache);
-    w.unless(false, "unused_kv", a.unused_kv);
-    if (a.low_rank) {
-      Writer rank;
-      rank.put("query_rank", a.low_rank->query_rank);
-      rank.put("output_rank", a.low_rank->output_rank);
-      rank.unless(1, "output_groups", a.low_rank->output_groups);
-      w.put("low_rank", rank.in_braces());
-    }
-    if (a.compression) {
-      Writer of;
-      of.put("ratio", a.compression->ratio);
-      of.unless(false, "overlaps", a.compression->overlaps);
-      w.put("compression", of.in_braces());
-    }
-  }
-  if (a.window) w.put("window", *a.window);
-  w.unless(false, "chunked", a.chunked);
-  if (a.indexer) w.put("indexer", written(*a.indexer));
-  w.unless(std::string_view("none"), "gate", word(kGateNames, a.gate));
-  w.unless(false, "o_bias", a.o_bias);
-  w.unless(false, "sinks", a.sinks);
-  w.unless(false, "softcap", a.softcap);
-  return w.in_braces();
+  Writing writing;
+  AttentionPattern pattern{a};
+  describe(writing, nullptr, m, pattern);
+  return writing.w.in_braces();
 }
 
-std::string written(const std::optional<Recurrent>& recurrent) {
+std::string written(std::optional<Recurrent> recurrent) {
   if (!recurrent) return "none";
-  const Recurrent& r = *recurrent;
-  Writer w;
-  w.put("kind", word(kRecurrentNames, r.kind));
-  w.put("heads", r.heads);
-  w.unless(r.heads, "key_heads", r.key_heads);
-  w.unless(1, "key_dim", r.key_dim);
-  w.unless(1, "value_dim", r.value_dim);
-  w.unless(0, "conv", r.conv);
-  w.unless(false, "conv_bias", r.conv_bias);
-  w.unless(0, "gate_rank", r.gate_rank);
-  w.unless(true, "norms", r.norms);
-  w.unless(false, "head_norms", r.head_norms);
-  w.unless(Recurrent().chunk, "chunk", r.chunk);
-  return w.in_braces();
+  Writing writing;
+  describe(writing, *recurrent);
+  return writing.w.in_braces();
 }
 
-std::string written(const FeedForward& f) {
+std::string written(FeedForward f) {
   if (!f.experts && f.intermediate == 0) return "none";
-  Writer w;
-  w.unless(0, f.experts ? "beside" : "intermediate", f.intermediate);
-  w.put("activation", word(kActivationNames, f.activation));
-  w.put("gated", f.gated);
-  w.unless(false, "bias", f.bias);
-  w.unless(false, "fused_gate_up", f.fused_gate_up);
-  if (!f.experts) return w.in_braces();
-  const Experts& e = *f.experts;
-  Writer x;
-  x.put("count", e.count);
-  x.put("per_token", e.per_token);
-  x.unless(1, "groups", e.groups);
-  x.unless(e.groups, "groups_per_token", e.groups_per_token);
-  x.put("intermediate", e.intermediate);
-  x.unless(0, "shared_intermediate", e.shared_intermediate);
-  x.unless(false, "shared_gate", e.shared_gate);
-  x.unless(false, "router_bias", e.router_bias);
-  x.unless(false, "score_correction", e.score_correction);
-  x.unless(false, "router_scales", e.router_scales);
-  x.unless(0, "identity", e.identity);
-  x.unless(0, "latent", e.latent);
-  x.unless(false, "latent_norm", e.latent_norm);
-  w.put("experts", x.in_braces());
-  return w.in_braces();
+  Writing writing;
+  writing.w.unless(0, f.experts ? "beside" : "intermediate", f.intermediate);
+  describe(writing, f);
+  return writing.w.in_braces();
 }
 
 // What a layer says of its parts; what `usual` says as well is left out.
@@ -602,7 +644,7 @@ void write_layer(const Layer& layer, const Layer* usual, const Decoder& m, Write
 // What a person would call a layer.
 std::string kind_name(const Decoder& m, const Layer& layer) {
   const auto differs = [&](auto&& of) {
-    return std::any_of(m.kinds.begin(), m.kinds.end(), [&](const Layer& other) { return of(other) != of(layer); });
+    return std::ranges::any_of(m.kinds, [&](const Layer& other) { return of(other) != of(layer); });
   };
   std::string text;
   const auto add = [&](std::string_view part) { text += (text.empty() ? "" : "_") + std::string(part); };
@@ -624,7 +666,7 @@ std::string kind_name(const Decoder& m, const Layer& layer) {
 
 void write_kinds(const Decoder& m, Writer& top) {
   // The most frequent layer is the usual one.
-  const auto most = std::max_element(m.kind_counts.begin(), m.kind_counts.end()) - m.kind_counts.begin();
+  const auto most = std::ranges::max_element(m.kind_counts) - m.kind_counts.begin();
   const Layer& usual = m.kinds[static_cast<std::size_t>(most)];
   write_layer(usual, nullptr, m, top);
   if (m.kinds.size() == 1) return;
@@ -632,7 +674,7 @@ void write_kinds(const Decoder& m, Writer& top) {
   Writer kinds;
   for (const Layer& layer : m.kinds) {
     std::string name = kind_name(m, layer);
-    for (int n = 2; std::find(names.begin(), names.end(), name) != names.end(); ++n) {
+    for (int n = 2; std::ranges::find(names, name) != names.end(); ++n) {
       name = fmt::format("{}_{}", kind_name(m, layer), n);
     }
     names.push_back(name);
@@ -661,8 +703,10 @@ void write_kinds(const Decoder& m, Writer& top) {
 
 }  // namespace
 
-std::string to_descriptor(const Decoder& m) {
-  Writer w;
+std::string to_descriptor(const Decoder& model) {
+  Decoder m = model;  // visited as a reader visits it
+  Writing writing;
+  Writer& w = writing.w;
   // Of mixtures those of two schemes can be said.
   std::string experts;
   std::string others = m.mixture.empty() ? m.default_weights : "";
@@ -689,40 +733,9 @@ std::string to_descriptor(const Decoder& m) {
                                   {"default_experts", experts}}) {
     if (!text.empty()) w.words(key, text);
   }
-  w.put("hidden_size", m.hidden);
-  w.put("num_layers", m.num_layers());
-  w.put("vocab_size", m.vocab);
-  if (m.max_position) w.put("max_position", *m.max_position);
-  w.unless(0, "next_token_layers", m.next_token_layers);
-  w.unless(true, "next_token_copies", m.next_token_copies);
-  w.unless(false, "attention_residuals", m.attention_residuals);
-  w.put("norm", word(kNormNames, m.norm));
-  w.unless(false, "tied_embeddings", m.tied_embeddings);
-  w.unless(false, "checkpoint_repeats_lm_head", m.checkpoint_repeats_lm_head);
-  w.unless(false, "lm_head_bias", m.lm_head_bias);
-  w.unless(0, "position_embeddings", m.position_embeddings);
-  w.unless(0, "type_embeddings", m.type_embeddings);
-  w.unless(false, "embedding_norm", m.embedding_norm);
-  w.unless(true, "final_norm", m.final_norm);
-  w.unless(false, "encoder", m.encoder);
-  w.unless(false, "pooler", m.pooler);
-  w.unless(false, "causal", m.causal);
-  w.unless(0, "labels", m.labels);
-  w.unless(false, "dropout", m.dropout);
-  if (m.layer_embedding_width > 0) {
-    Writer of;
-    of.put("width", m.layer_embedding_width);
-    of.put("vocab", m.layer_embedding_vocab);
-    w.put("layer_embedding", of.in_braces());
-  }
-  if (m.streams.mix != StreamMix::none) {
-    Writer of;
-    of.put("mix", word(kStreamMixNames, m.streams.mix));
-    of.put("count", m.streams.count);
-    w.put("streams", of.in_braces());
-  }
+  describe(writing, m);
   write_kinds(m, w);
-  if (m.vision) w.put("vision", written(*m.vision));
+  writing.part("vision", m.vision, [](Writing& of, VisionTower& tower) { describe(of, tower); });
   return w.lines();
 }
 

@@ -8,6 +8,7 @@
 
 #include "descriptor/reader.h"
 #include "model/decoder.h"
+#include "model/vision.h"
 
 namespace llmperf::model {
 
@@ -58,5 +59,21 @@ std::string groups_problem(const Experts& experts);
 // exact everywhere.
 std::string size_problem(const Decoder& model);
 void check_size(const Decoder& model, descriptor::Reader& reader);
+
+// Bounds of a vision tower, within which no count leaves 64 bits.
+inline constexpr descriptor::IntRange kTowerHidden = {1, 65'536};
+inline constexpr descriptor::IntRange kTowerHeads = {1, 1'024};
+inline constexpr descriptor::IntRange kTowerWidth = {1, 1'000'000};
+inline constexpr descriptor::IntRange kPatchRange = {1, 256};
+inline constexpr descriptor::IntRange kMergeRange = {1, 16};
+inline constexpr descriptor::IntRange kImageSideRange = {1, 100'000};
+
+// What a tower's image rule and projector must be to each other and to the language model, whatever file says them.
+void check_vision(descriptor::Reader& reader, const VisionTower& tower, std::int64_t text_hidden);
+// The tower that a Hugging Face config of text and images describes beside its language model, whose width is
+// `text_hidden`; nothing where there is none, or one of a family that is not known. Problems are reported at their
+// positions.
+std::optional<VisionTower> read_hf_vision(const descriptor::Node& root, std::int64_t text_hidden,
+                                          descriptor::Problems& problems);
 
 }  // namespace llmperf::model

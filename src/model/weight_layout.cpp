@@ -73,7 +73,7 @@ StoredFormat joined(const StoredFormat& a, double a_elements, const StoredFormat
 
 // Puts layer `index` into the group of those that are stored like it.
 void add_layer(WeightLayout& layout, LayerGroup layer, std::int64_t index) {
-  const auto same = std::find_if(layout.groups.begin(), layout.groups.end(), [&](const LayerGroup& group) {
+  const auto same = std::ranges::find_if(layout.groups, [&](const LayerGroup& group) {
     return group.kind == layer.kind && group.on_host == layer.on_host && group.kept == layer.kept &&
            group.formats == layer.formats;
   });
@@ -86,7 +86,7 @@ void add_layer(WeightLayout& layout, LayerGroup layer, std::int64_t index) {
 }
 
 void sort_groups(WeightLayout& layout) {
-  std::stable_sort(layout.groups.begin(), layout.groups.end(), [](const LayerGroup& a, const LayerGroup& b) {
+  std::ranges::stable_sort(layout.groups, [](const LayerGroup& a, const LayerGroup& b) {
     return a.on_host != b.on_host ? a.on_host : a.kind < b.kind;
   });
 }
@@ -95,8 +95,8 @@ void sort_groups(WeightLayout& layout) {
 
 bool WeightLayout::uses_host() const { return embedding_on_host || computes_on_host(); }
 bool WeightLayout::computes_on_host() const {
-  return head_on_host || std::any_of(groups.begin(), groups.end(),
-                                     [](const LayerGroup& group) { return group.on_host || group.keeps_experts(); });
+  return head_on_host ||
+         std::ranges::any_of(groups, [](const LayerGroup& group) { return group.on_host || group.keeps_experts(); });
 }
 
 const StoredFormat& WeightLayout::outer(Role role) const {
@@ -145,7 +145,7 @@ std::string mixture_name(const Decoder& model, Dtype wide) {
   }
   for (const Tensor& tensor : outer_tensors(model)) add(model.mixture.front(), tensor, 1);
   std::vector<std::pair<std::string, std::int64_t>> sorted(weights.begin(), weights.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (const auto& [scheme, count] : sorted) text += scheme + "+";
   return text + std::string(name(wide));
@@ -214,7 +214,7 @@ WeightLayout gguf_layout(const Decoder& model, std::span<const GgufTensor> tenso
 
 const GgufFileType* gguf_weights(std::string_view weights) {
   const std::vector<std::string> schemes = weight_scheme_names();
-  const bool is_scheme = std::find(schemes.begin(), schemes.end(), to_lower(weights)) != schemes.end();
+  const bool is_scheme = std::ranges::find(schemes, to_lower(weights)) != schemes.end();
   return is_scheme ? nullptr : find_gguf_file_type(weights);
 }
 

@@ -6,8 +6,8 @@
 #include "catch.h"
 #include "descriptor/node.h"
 #include "model/decoder.h"
-#include "model/hf_vision.h"
 #include "model/parameters.h"
+#include "model/reading.h"
 #include "model_files.h"
 
 namespace llmperf::vision_test {
