@@ -169,7 +169,7 @@ bool is_neutral_key(std::string_view key);
 std::optional<Activation> find_activation(std::string_view name);
 std::vector<std::string> activation_names();
 
-// What only one architecture's config has (hf_families.cpp).
+// What only one architecture's config has (hf_layers.cpp).
 void read_qwen_keys(ConfigReader& config);
 void read_qwen3_moe_keys(ConfigReader& config);
 void read_chatglm_keys(ConfigReader& config);
