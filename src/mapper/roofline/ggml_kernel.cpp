@@ -99,8 +99,8 @@ ProductTime ggml_time(const KernelDevice& d, const ParameterValues& v, const Ker
     return {launch + overlapped(loaded.seconds, compute, v[index(gemm_overlap)]), loaded.unpacking + compute,
             loaded.memory, 0, launch};
   }
-  constexpr double kWideBytes = 2;
-  const double copy = kWideBytes * g.n * g.k * g.batch;
+  constexpr double kUnpackedBytes = 2;
+  const double copy = kUnpackedBytes * g.n * g.k * g.batch;
   const double unpacking = copy / (d.bandwidth * v[index(dequantise_share)]);
   const double read = copy / (d.bandwidth * v[index(gemm_memory_share)]);
   return {2 * launch + unpacking + overlapped(read, compute, v[index(gemm_overlap)]), compute, unpacking + read, 0,
