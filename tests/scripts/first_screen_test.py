@@ -21,6 +21,8 @@ REQUESTS = {
     "no profile": "-m llama-3.1-8b --hw h100-sxm --runtime none",
     "array of tiles": "-m llama-3.1-8b --hw wormhole-n150 --weights bfp8",
     "step": "-m llama-3.1-8b --hw h100-sxm --step 32x1@2048,1x512@0",
+    "name at a hub": "-m unsloth/Qwen3-8B-GGUF:Q4_K_M --hw rtx3090",
+    "address of a page": "-m https://huggingface.co/deepseek-ai/DeepSeek-V3.1/blob/main/config.json --hw h200-sxm --tp 8",
     "encoder": "-m bge-m3 --hw rtx4090 --batch 32",
     "video": "-m stdit3-xl2 --hw h100-sxm",
     "training": "-m megatron-22b --hw a100-sxm-80gb --tp 8 --training --runtime megatron --recompute full",
