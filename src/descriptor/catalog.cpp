@@ -221,7 +221,7 @@ ModelName read_model_name(std::string_view given) {
   const bool known = address.empty() && !models_called(given).empty();
   if (is_inline(given) || known || given.size() > kLongest) return {std::string(given), {}};
   std::string name(address.empty() ? given : address);
-  std::ranges::replace(name, ':', '-');  // before a tag
+  std::replace(name.begin(), name.end(), ':', '-');  // before a tag
   if (const std::vector<std::string_view> parts = split(name, '/'); !address.empty() && parts.size() > 2) {
     const std::string file = to_lower(parts.back());
     const std::string type(gguf_ending(file.substr(0, file.rfind(".gguf"))));

@@ -83,7 +83,7 @@ Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric me
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const OpEstimate& op = phase.ops[i];
     std::string variable = keys[i];
-    std::ranges::replace(variable, '#', '_');
+    std::replace(variable.begin(), variable.end(), '#', '_');
     order[i] = i;
     values[i] = value(metric, op.work, op.time, d(op.op.count));
     if (step && (op.op.grows_with_context || std::holds_alternative<graph::Overhead>(op.op.body))) {

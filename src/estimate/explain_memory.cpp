@@ -28,7 +28,7 @@ struct Context {
 // "model.embed_tokens.weight" as the name of a variable.
 std::string identifier(std::string_view tensor) {
   std::string text(tensor);
-  std::ranges::replace(text, '.', '_');
+  std::replace(text.begin(), text.end(), '.', '_');
   return text;
 }
 

@@ -470,7 +470,9 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
        {&e.weights.token_embedding, &e.weights.position_embedding, &e.weights.lm_head, &e.vision_weights}) {
     fit(*format);
   }
-  for (model::LayerGroup& group : e.weights.groups) std::ranges::for_each(group.formats, fit);
+  for (model::LayerGroup& group : e.weights.groups) {
+    for (model::StoredFormat& format : group.formats) fit(format);
+  }
   if (!note.empty()) setup.notes.push_back(note);
   note_rate(setup, e.activations);
   if (choices.draft) {

@@ -156,10 +156,10 @@ Acceptance parse_acceptance(const std::string& text) {
   std::error_code none;
   if (!parse_double(text) && std::filesystem::is_regular_file(text, none)) {
     list = descriptor::read_text_file(text, 1 << 20);
-    std::ranges::replace(list, '\n', ',');
+    std::replace(list.begin(), list.end(), '\n', ',');
     while (list.ends_with(',')) list.pop_back();
   } else {
-    std::ranges::replace(list, '/', ',');
+    std::replace(list.begin(), list.end(), '/', ',');
   }
   std::vector<double> rates;
   for (const std::string_view rate : split(list, ',')) rates.push_back(rate_value(trim(rate)));

@@ -119,7 +119,7 @@ void set_option(RuntimeOptions& options, std::string_view name, bool on, Workloa
 RuntimeOptions parse_runtime_options(std::string_view list, Workload workload) {
   RuntimeOptions options;
   std::string words(list);
-  std::ranges::replace(words, '+', ',');
+  std::replace(words.begin(), words.end(), '+', ',');
   bool first = true;
   for (std::string_view word : split(words, ',')) {
     word = trim(word);
@@ -175,7 +175,7 @@ void apply(const RuntimeProfile& profile, std::string_view name, bool on, Runtim
 
 RuntimeOptions parse_options(const RuntimeProfile& profile, std::string_view list) {
   std::string text(list);
-  std::ranges::replace(text, '+', ',');
+  std::replace(text.begin(), text.end(), '+', ',');
   RuntimeOptions options = profile.base;
   bool first = true;
   for (std::string_view word : split(text, ',')) {
