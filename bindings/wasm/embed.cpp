@@ -64,7 +64,7 @@ std::string source() {
                                          "measurements", "trace",  "program", "scenario"};
   std::string rows;
   for (const EmbeddedFile& file : embedded_files()) {
-    if (file.kind == Kind::measurements || file.kind == Kind::program) continue;
+    if (file.kind == Kind::measurements || file.kind == Kind::program || file.kind == Kind::scenario) continue;
     rows += fmt::format("    {{Kind::{}, \"{}\", \"{}\", R\"embedded({})embedded\"sv}},\n",
                         kNames[static_cast<std::size_t>(file.kind)], file.name, file.path,
                         file.kind == Kind::trace ? std::string(file.text) : as_json(file));

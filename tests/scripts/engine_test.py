@@ -76,7 +76,7 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_
 
 
 def others():
-    for kind in ("models", "hardware", "runtimes", "scenarios", "fields", "nothing"):
+    for kind in ("models", "hardware", "runtimes", "fields", "nothing"):  # the studies of `run` are no part of a page
         yield "catalog", {"kind": kind}
     for name in ("rtx4090", "tx81", "atlas-800i-a2"):
         yield "catalog", {"kind": "device", "name": name}

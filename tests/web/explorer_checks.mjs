@@ -30,11 +30,14 @@ const explore = (state, options, look) =>
     state,
   );
 
-// What the program prints, its lines joined that were broken, and the exit status.
+const kWhole = ['--detail', 'full'];
+// Lines joined that were broken, and numbers as the page has them.
+const joined = text => text.replace(/\n {6,}/g, ' ').replace(/ +/g, ' ').replace(/(\d),(?=\d{3})/g, '$1');
+// What the program prints, all of it, and the exit status.
 function told(words) {
-  const {stdout, status} = spawnSync(PROGRAM, words, {cwd: PAGES, encoding: 'utf8'});
+  const {stdout, status} = spawnSync(PROGRAM, words[0] === 'estimate' ? [...words, ...kWhole] : words, {cwd: PAGES, encoding: 'utf8'});
   assert.ok(status === 0 || status === 3, `${words}: ${status}`);
-  return {text: stdout.replace(/\n {6,}/g, ' ').replace(/ +/g, ' '), status};
+  return {text: joined(stdout), status};
 }
 const shell = command =>
   execFileSync('sh', ['-c', command.replace(/^llmperf /, `'${PROGRAM}' `)], {cwd: PAGES, encoding: 'utf8'});
@@ -57,24 +60,25 @@ async function assertSame(page, {text, status}) {
   const numbers = await headline(page);
   const badge = await page.locator('.badge.fit').textContent();
   assert.equal(badge, status === 0 ? 'fits' : 'does not fit');
-  const need = /(?:fits: |not fit )needs ([\d.]+ \w+) of ([\d.]+ \w+)/.exec(text);
+  const need = /(?:fits in|not fit: needs) ([\d.]+ \w+) of\s([\d.]+ \w+)/.exec(text);
   assert.ok((await page.locator('.memory .sum').first().textContent()).startsWith(`${need[1]} of ${need[2]}`));
   if (status !== 0) return;
   const of = (name, at = 0) => numbers[name][at];
-  const [, ttft, , ttftBand] = /TTFT ([\d.]+ \w+)( \+- ([\d.]+ \w+))?/.exec(text);
+  const [, ttft, ttftBand = ''] = /TTFT ([\d.]+ \w+)(?: (±[\d.]+ %))?/.exec(text);
   assert.equal(of('ttft_s'), ttft);
-  assert.equal(of('ttft_s', 2), ttftBand ? `± ${ttftBand}` : '');
-  const [, tpot, , tpotBand, first, last] =
-    /TPOT ([\d.]+ \w+)( \+- ([\d.]+ \w+))? mean, ([\d.]+ \w+) first, ([\d.]+ \w+) last/.exec(text);
+  assert.equal(of('ttft_s', 2), ttftBand);
+  const [, tpot, tpotBand = '', first, last] =
+    /TPOT ([\d.]+ \w+)(?: (±[\d.]+ %))? mean, ([\d.]+ \w+) first, ([\d.]+ \w+) last/.exec(text);
   assert.equal(of('tpot_s'), tpot);
-  assert.equal(of('tpot_s', 2), tpotBand ? `± ${tpotBand}` : '');
+  assert.equal(of('tpot_s', 2), tpotBand);
   assert.equal(of('tpot_s', 3), `first ${first}, last ${last}`);
-  const [, total, each] = /decode ([\d.]+) tokens\/s in total, ([\d.]+) tokens\/s per request/.exec(text);
+  const [, each, total = each] = /([\d.]+) tokens\/s a request(?: \(([\d.]+)\s+in\s+all\))?/.exec(text);
   assert.equal(of('decode_tokens_per_second'), total);
   assert.equal(of('tokens_per_second_per_request'), each);
-  const [, generation, all] = /generation ([\d.]+ \w+) for [^:]+: ([\d.]+ tokens\/s) in total/.exec(text);
+  const [, generation, one, all = one] =
+    /generation ([\d.]+ \w+) for [^:]+: ([\d.]+) tokens\/s with the prompt(?:, ([\d.]+) in\s+total)?/.exec(text);
   assert.equal(of('tokens_per_second_per_request', 3), `generation ${generation}`);
-  assert.equal(of('decode_tokens_per_second', 3), `with the prompt ${all}`);
+  assert.equal(of('decode_tokens_per_second', 3), `with the prompt ${all} tokens/s`);
   const cost = /([\d.]+) output with its prompt/.exec(text);
   if (cost) assert.equal(of('request_cost_per_million_output_tokens'), cost[1]);
   const energy = /J per token: [^\n]*?([\d.]+) output/.exec(text);
@@ -116,7 +120,7 @@ test('the command under the page asks for what the page shows, and reads as a sh
   for (const state of [odd, ...kStates.slice(0, 2).map(([one]) => one)])
     await explore(state, {}, async page => {
       const command = await page.locator('.command-line code').textContent();
-      await assertSame(page, {text: shell(command).replace(/\n {6,}/g, ' ').replace(/ +/g, ' '), status: 0});
+      await assertSame(page, {text: joined(shell(`${command} ${kWhole.join(' ')}`)), status: 0});
     });
 });
 

@@ -18,8 +18,8 @@ const kCards = [
   {name: 'energy', path: 'joules_per_output_token'},
 ];
 
-// "x +- y" as the program prints it: the mean error times the time.
-const band = (time, error) => (error && time > 0 ? `± ${seconds(time * error.mean_error)}` : '');
+// "±5.5 %" as the program prints it: the mean error.
+const band = (time, error) => (error && time > 0 ? `±${significant(100 * error.mean_error, 2)} %` : '');
 const bandTip = error =>
   error && error.low_s !== undefined
     ? say('band.tip', {p90: share(error.p90_error), low: seconds(error.low_s), high: seconds(error.high_s)})
