@@ -49,8 +49,8 @@ struct Predictor::UniqueOp {
   const hardware::KernelChoices& choices() const { return machine->efficiency()->profile().choices; }
 };
 
-Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
-                     const hardware::RuntimeProfile& profile, Refusals* refused)
+Predictor::Predictor(const Measurements& measurements, const std::vector<std::size_t>& rows,
+                     const hardware::Device& device, const hardware::RuntimeProfile& profile, Refusals* refused)
     : device_(device), profile_(profile) {
   Refusals own;
   Refusals& refusals = refused != nullptr ? *refused : own;

@@ -37,7 +37,7 @@ class Predictor {
   // The rows `rows` of `measurements`, which are of `device` and all run under `profile` (copied). Models are looked up
   // by name. Rows that nothing predicts (no such model, scheme, option or plan) are added to `refused` and are none of
   // rows(); without it they are an Error.
-  Predictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
+  Predictor(const Measurements& measurements, const std::vector<std::size_t>& rows, const hardware::Device& device,
             const hardware::RuntimeProfile& profile, Refusals* refused = nullptr);
   ~Predictor();
   Predictor(const Predictor&) = delete;

@@ -107,7 +107,7 @@ struct ServingPredictor::Simulated {
   std::shared_ptr<const estimate::StepCost> cost;
 };
 
-ServingPredictor::ServingPredictor(const Measurements& measurements, std::vector<std::size_t> rows,
+ServingPredictor::ServingPredictor(const Measurements& measurements, const std::vector<std::size_t>& rows,
                                    const hardware::Device& device, Refusals* refused)
     : device_(device) {
   std::map<std::string, std::size_t> known;

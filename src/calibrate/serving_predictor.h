@@ -23,8 +23,8 @@ class ServingPredictor {
  public:
   // The rows `rows` of `measurements`, which are ServingRows of `device`. Rows that name no model, scheme, engine or
   // trace are added to `refused` and are none of rows(); without it they are an Error.
-  ServingPredictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
-                   Refusals* refused = nullptr);
+  ServingPredictor(const Measurements& measurements, const std::vector<std::size_t>& rows,
+                   const hardware::Device& device, Refusals* refused = nullptr);
   ~ServingPredictor();
   ServingPredictor(const ServingPredictor&) = delete;
   ServingPredictor& operator=(const ServingPredictor&) = delete;

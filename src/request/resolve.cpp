@@ -516,7 +516,7 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
   if (std::holds_alternative<Video>(r.work)) {
     refuse(q.die_link && devices == 1, "`die-link`: there is one device");
   }
-  if (unused == Unused::refused) throw_if_any(std::move(broken));
+  if (unused == Unused::refused) return throw_if_any(std::move(broken));
   for (Diagnostic& d : broken) r.unused.push_back(std::move(d.message));
 }
 
