@@ -24,7 +24,9 @@ words=$(printf ' %q' "$@")
 exec unshare --mount --pid --fork /bin/sh -euc '
   folder=$1 words=$2
   mount -t proc proc "$folder/proc"
-  mkdir -p "$folder/dev/shm" && mount -t tmpfs tmpfs "$folder/dev/shm"
+  mkdir -p "$folder/dev/shm" "$folder/dev/pts"
+  mount -t tmpfs tmpfs "$folder/dev/shm"
+  mount -t devpts -o newinstance,ptmxmode=0666 devpts "$folder/dev/pts"  # a test looks at a terminal
   exec chroot "$folder" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
     /bin/bash -euc "cd /src; scripts/quickstart.sh; scripts/test.sh $words"
 ' try_bare "$folder" "$words"

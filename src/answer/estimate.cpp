@@ -5,7 +5,6 @@
 #include "base/match.h"
 #include "estimate/context_curve.h"
 #include "estimate/explain.h"
-#include "request/hints.h"
 #include "result/document.h"
 #include "result/row.h"
 
@@ -53,7 +52,7 @@ result::Generation Estimated::Text::result(bool curve) const {
   result::Generation result = result::generation(*of->estimator, estimate, std::move(points));
   if (of->memory) {
     estimate::EngineMemory memory = *of->memory;
-    memory.sequence_tokens = of->scenario.depth + of->scenario.prompt + of->scenario.generate;
+    memory.sequence_tokens = of->estimator->tokens(of->scenario);
     result.room = estimate::kv_capacity(*of->estimator, memory);
   }
   return result;

@@ -287,12 +287,18 @@ std::string PointStudy::error_text(const std::exception& error) const {
   for (const Diagnostic& d : diagnosed->diagnostics()) {
     text += (text.empty() ? "" : "; ") + d.message + (d.hint.empty() ? "" : " (" + d.hint + ")");
   }
-  return wording_ ? wording_(text) : text;
+  return worded(std::move(text));
 }
 
 void PointStudy::Evaluator::set_axis(std::size_t axis) {
   const std::vector<std::string>& texts = points_.study().axes()[axis].values[values_[axis]];
   for (std::size_t f = 0; f < texts.size(); ++f) set(request_, *points_.fields_[axis][f], texts[f]);
+}
+
+// What its idle fields are told is worded here, once for all points of the setup.
+void PointStudy::Evaluator::take(std::unique_ptr<request::Resolved> setup) {
+  setup_ = std::move(setup);
+  for (std::string& text : setup_->unused) text = points_.worded(std::move(text));
 }
 
 void PointStudy::Evaluator::load_setup_once() {
@@ -305,7 +311,7 @@ void PointStudy::Evaluator::load_setup_once() {
   try {
     for (std::size_t i = 0; i < outer; ++i) set_axis(i);
     refuse_beside(request_);
-    setup_ = resolve_setup(request_, points_.sources_, request::Unused::taken);
+    take(resolve_setup(request_, points_.sources_, request::Unused::taken));
     generation_.emplace(std::get<request::Generation>(setup_->work).estimator->setup());
   } catch (const std::exception& error) {
     setup_error_ = points_.error_text(error);
@@ -346,7 +352,7 @@ std::string PointStudy::Evaluator::generation(sweep::Row& row) {
 std::string PointStudy::Evaluator::anew(sweep::Row& row) {
   try {
     for (std::size_t i = 0; i < values_.size(); ++i) set_axis(i);
-    setup_ = resolve(request_, points_.sources_, request::Unused::taken);
+    take(resolve(request_, points_.sources_, request::Unused::taken));
     if (auto* training = std::get_if<request::Training>(&setup_->work)) {
       estimate::TrainingEstimate result;
       training->estimator->run(training->scenario, training->choices.plan, training->options, result);
@@ -363,13 +369,6 @@ std::string PointStudy::Evaluator::anew(sweep::Row& row) {
     return points_.error_text(error);
   }
   return {};
-}
-
-std::vector<std::string> PointStudy::Evaluator::unused() const {
-  std::vector<std::string> texts =
-      setup_ != nullptr && setup_error_.empty() ? setup_->unused : std::vector<std::string>();
-  for (std::string& text : texts) text = points_.wording_ ? points_.wording_(text) : text;
-  return texts;
 }
 
 bool PointStudy::Evaluator::operator()(std::int64_t point, sweep::Row& row) {

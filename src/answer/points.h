@@ -44,6 +44,8 @@ class PointStudy {
   const std::vector<result::Kind>& kinds() const { return kinds_; }
   // Those that change.
   std::vector<result::SweptFlag> swept() const;
+  // A message of a library in the words of who asks.
+  std::string worded(std::string text) const { return wording_ ? wording_(text) : text; }
 
   // Evaluates points of one thread. The study must outlive it.
   class Evaluator {
@@ -52,12 +54,13 @@ class PointStudy {
     // Fills the row with the study's columns; returns whether there is a result ("does not fit" is one) and not an
     // error.
     bool operator()(std::int64_t point, sweep::Row& row);
-    // Of the last point: what fields that say nothing there would be refused with by themselves.
-    std::vector<std::string> unused() const;
+    // Of the last point, which had a result: what fields that say nothing there would be refused with by themselves.
+    const std::vector<std::string>& unused() const { return setup_->unused; }
 
    private:
     void set_axis(std::size_t axis);
     void load_setup_once();
+    void take(std::unique_ptr<request::Resolved> setup);
     void set_scenario(estimate::Scenario& scenario) const;
     std::string generation(sweep::Row& row);
     std::string anew(sweep::Row& row);

@@ -651,8 +651,8 @@ void refuse_rows(Measurements& measurements, const hardware::Device& device, con
   for (const std::size_t row : usable_rows(measurements, device, start, ignored, &refused)) {
     (is_run(measurements.rows[row]) ? runs : others).push_back(row);
   }
-  const Predictor predictor(measurements, std::move(others), device, start, &refused);
-  const ServingPredictor served(measurements, std::move(runs), device, &refused);
+  const Predictor predictor(measurements, others, device, start, &refused);
+  const ServingPredictor served(measurements, runs, device, &refused);
   if (predictor.rows().empty() && served.rows().empty()) refused.throw_if_any();
   refused.apply(measurements);
 }

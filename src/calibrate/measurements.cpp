@@ -68,13 +68,23 @@ struct Rule {
   std::int64_t max = 1'000'000'000;
   bool shown = false;  // written also where it is what no text stands for
 };
-// Bits of weights (w), of activations (a) and of the cache (c); "wo": weights only, which are unpacked.
+// What other tools' tables call schemes: bits of weights (w), of activations (a) and of the cache (c); "wo": weights
+// only, which are unpacked.
+struct SchemeAlias {
+  std::string_view name;
+  std::string_view scheme;
+  std::string_view kv = {};
+};
 // clang-format off
 constexpr SchemeAlias kSchemeAliases[] = {
     {"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}, {"fp8_block", "fp8-block128"}, {"int8_wo", "int8"},
     {"int4_wo", "w4a16"}, {"sq", "w8a8"}, {"w4a16_mxfp4", "mxfp4"}, {"w8a8_dynamic", "w8a8"},
     {"w4a8_dynamic", "w4a8"}, {"w8a8c8", "w8a8", "int8"}, {"w4a8c8", "w4a8", "int8"}};
 // clang-format on
+const SchemeAlias* scheme_called(std::string_view text) {
+  const auto* found = std::ranges::find(kSchemeAliases, text, &SchemeAlias::name);
+  return found == std::end(kSchemeAliases) ? nullptr : found;
+}
 constexpr std::int64_t kMostDevices = 1 << 20;  // of an axis
 constexpr std::string_view kSplits[] = {"layer", "tensor", "row", "none"};
 constexpr std::string_view kBalanced = "balanced";
@@ -715,12 +725,6 @@ void parse_into(Measurements& into, std::string_view text, const std::string& fi
 }
 
 }  // namespace
-
-const SchemeAlias* scheme_called(std::string_view text) {
-  const auto* found = std::find_if(std::begin(kSchemeAliases), std::end(kSchemeAliases),
-                                   [&](const SchemeAlias& alias) { return alias.name == text; });
-  return found == std::end(kSchemeAliases) ? nullptr : found;
-}
 
 std::vector<std::string_view> row_columns() {
   std::vector<std::string_view> names;

@@ -157,14 +157,6 @@ Measurements read_measurements(std::span<const std::string> names_or_paths, cons
 // The same of a text that is called `file` in messages, of which no line may be refused.
 Measurements parse_measurements(std::string_view text, const std::string& file, const Beside& beside = {});
 
-// What other tools' tables call schemes; null for other texts.
-struct SchemeAlias {
-  std::string_view name;
-  std::string_view scheme;
-  std::string_view kv = {};
-};
-const SchemeAlias* scheme_called(std::string_view text);
-
 // Rows to leave out, and why.
 class Refusals {
  public:

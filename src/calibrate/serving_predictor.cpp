@@ -76,10 +76,6 @@ serving::Load load_of(const ServingRow& row, std::uint64_t seed) {
   if (!row.input.empty()) load.input = serving::parse_lengths("input", row.input);
   if (!row.output.empty()) load.output = serving::parse_lengths("output", row.output);
   if (!row.prefix.empty()) load.prefix = serving::parse_prefix(row.prefix, load.input);
-  if (row.concurrency > 1 && !row.rate) {
-    load.input = serving::spread(load.input);
-    load.output = serving::spread(load.output);
-  }
   load.seed = seed;
   return load;
 }
@@ -192,8 +188,10 @@ estimate::Choices ServingPredictor::choices_of(const ServingRow& row, const Runt
   return choices;
 }
 
-serving::Workload ServingPredictor::workload_of(const ServingRow& row, std::uint64_t seed) const {
-  const serving::Load load = load_of(row, seed);
+serving::Workload ServingPredictor::workload_of(const ServingRow& row, const serving::EngineSettings& engine,
+                                                std::uint64_t seed) const {
+  serving::Load load = load_of(row, seed);
+  if (row.trace.empty()) serving::spread_lengths(load, engine, models_.at(row.model)->max_position);
   return row.trace.empty() ? serving::make_workload(load) : serving::sent_as(traces_.at(row.trace), load);
 }
 
@@ -228,7 +226,8 @@ void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::
     found = cases.emplace(key, Simulated{std::move(setup), std::move(cost)}).first;
   }
   const Simulated& of = found->second;
-  const serving::Workload first = workload_of(row, 0);
+  const serving::EngineSettings engine = serving::choose_engine(engine_choices(row), of.setup);
+  const serving::Workload first = workload_of(row, engine, 0);
   const auto tokens = static_cast<std::int64_t>(first.mean_input() + first.mean_output());
   serving::Deployed deployed = serving::deploy(of.setup, engine_choices(row), replicas_of(row), tokens);
   const auto shared = [cost = of.cost](const estimate::StepShape& shape) { return (*cost)(shape); };
@@ -240,7 +239,7 @@ void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::
   std::vector<double> sums(run.figures.size(), 0);
   double batch = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const serving::Workload workload = seed == 0 ? first : workload_of(row, seed);
+    const serving::Workload workload = seed == 0 ? first : workload_of(row, engine, seed);
     const serving::Summary summary =
         serving::summarise(serving::simulate(deployed.deployment, workload, {.seed = seed}), workload);
     batch = std::max(batch, summary.mean_batch);

@@ -54,7 +54,7 @@ class ServingPredictor {
   void prepare(const ServingRow& row);
   estimate::Draft draft_of(const ServingRow& row, const model::Decoder& target) const;
   estimate::Choices choices_of(const ServingRow& row, const hardware::RuntimeProfile* profile) const;
-  serving::Workload workload_of(const ServingRow& row, std::uint64_t seed) const;
+  serving::Workload workload_of(const ServingRow& row, const serving::EngineSettings& engine, std::uint64_t seed) const;
   void simulate(RunOf& run, const hardware::RuntimeProfile* profile, std::map<std::string, Simulated>& cases,
                 std::span<double> seconds);
 

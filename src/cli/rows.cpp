@@ -157,7 +157,8 @@ void RowFile::commit() {
     line.resize(line.size() - kCheckSize);
     whole.write(line += '\n');
   }
-  if (rows.bad()) throw Error::failed(fmt::format("cannot read {}: {}", partial(), std::strerror(errno)));
+  // Neither a file that did not open nor one that broke off comes to its end.
+  if (!rows.eof()) throw Error::failed(fmt::format("cannot read {}: {}", partial(), std::strerror(errno)));
   whole.commit();
   file_->keep(false);
   file_.reset();

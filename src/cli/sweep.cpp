@@ -186,8 +186,8 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
                 const bool done = (*evaluate)(point, row);
                 if (!done && of.failed++ == 0) of.first_error = row[row.size() - 1].text;
                 output.add(row, *of.rows);
-                for (const std::string& text : done ? evaluate->unused() : std::vector<std::string>())
-                  ++of.unused[text];
+                if (!done) continue;
+                for (const std::string& text : evaluate->unused()) ++of.unused[text];
               }
               return of;
             };

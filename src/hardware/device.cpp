@@ -461,11 +461,11 @@ const Node::Entry* entry_of(const Node& node, std::string_view key) {
 Node completed(Node own, const Node& base, std::string_view never) {
   const bool capacity = entry_of(own, "capacity") != nullptr;
   const bool bandwidth = entry_of(own, "bandwidth") != nullptr;
+  const std::vector<std::string_view> left = words(never);
   for (const Node::Entry& entry : base.entries) {
     const bool of_capacity = entry.key == "board" || entry.key == "capacity_note" || entry.key == "provenance";
     const bool replaced = (capacity && of_capacity) || (bandwidth && entry.key == "bandwidth_provenance");
-    const std::vector<std::string_view> left = words(never);
-    if (replaced || entry_of(own, entry.key) || std::ranges::find(left, entry.key) != left.end()) continue;
+    if (replaced || entry_of(own, entry.key) || std::ranges::count(left, entry.key) > 0) continue;
     own.entries.push_back(entry);
   }
   return own;
@@ -550,7 +550,8 @@ std::optional<TilePlace> parse_sides(std::string_view text) {
 
 Device parse_device(const descriptor::Document& document) {
   const auto base = base_of(document);
-  const Node root = base ? as_variant(document.root, base->first) : document.root;
+  const std::optional<Node> variant = base ? std::optional(as_variant(document.root, base->first)) : std::nullopt;
+  const Node& root = variant ? *variant : document.root;
   Problems problems(document.file);
   Reader reader(root, problems, "device");
   Device device;

@@ -102,9 +102,12 @@ void read_ladder(Reader& reader, RuntimeProfile& profile) {
 
 std::vector<FormatKernel> read_formats(Reader& reader, std::string_view key) {
   std::vector<FormatKernel> formats;
-  for (const std::string& format : reader.optional_strings(key)) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < kFormatKernels; ++i) names.emplace_back(name(static_cast<FormatKernel>(i)));
+  const std::vector<std::string> listed = reader.optional_strings(key);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kFormatKernels && !listed.empty(); ++i) {
+    names.emplace_back(name(static_cast<FormatKernel>(i)));
+  }
+  for (const std::string& format : listed) {
     const auto found = std::ranges::find(names, format);
     if (found == names.end()) {
       reader.problem(key, "unknown format " + quote(format), name_hint(format, names));

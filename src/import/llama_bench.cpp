@@ -433,16 +433,15 @@ const std::vector<Titled>& titled_devices() {
 }
 
 // What is read above and below, and what changes no time. Other columns (of forks: fmoe, mla, rtr) are named.
+// clang-format off
 constexpr std::string_view kKnown =
     "model_type model_filename model_n_params model_size size rounding backends gpu_info cpu_info devices n_gpu_layers "
     "n_threads n_batch n_ubatch split_mode tensor_split no_kv_offload no_op_offload n_cpu_moe tensor_buft_overrides "
-    "mmap "
-    "embeddings flash_attn type_k type_v rpc rpc_servers cuda rocm metal vulkan sycl opencl kompute blas gpu_blas mg "
-    "dio "
-    "build_number build_commit test_time n_prompt n_gen n_depth n_sequences is_pp_shared is_tg_separate avg_ts avg_ns "
+    "mmap embeddings flash_attn type_k type_v rpc rpc_servers cuda rocm metal vulkan sycl opencl kompute blas gpu_blas mg "
+    "dio build_number build_commit test_time n_prompt n_gen n_depth n_sequences is_pp_shared is_tg_separate avg_ts avg_ns "
     "main_gpu cpu_mask cpu_strict poll numa prio delay use_mmap use_direct_io stddev_ns stddev_ts samples_ns "
-    "samples_ts "
-    "n_kv_max n_threads_batch pp tg pl n_kv t_pp t_tg t speed_pp speed_tg speed s";
+    "samples_ts n_kv_max n_threads_batch pp tg pl n_kv t_pp t_tg t speed_pp speed_tg speed s";
+// clang-format on
 
 class Steps {
  public:

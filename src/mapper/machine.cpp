@@ -57,12 +57,14 @@ OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
     default: break;
   }
   if (!parts_.empty()) return mean_time(op, work);
+  if (const tile::TileMapper* mapper = tiles()) return mapper->time(op, work, device_.time(work));
   OpTime t = efficiency_ ? efficiency_->time(op, work) : device_.time(work);
-  if (!tiles_) return t;
-  const OpTime mapped = tiles_->time(op, work, device_.time(work));
-  if (!efficiency_ || efficiency_->profile().choices.tile_mappings) return mapped;
-  t.total = std::max(t.total, mapped.total);
+  if (tiles_) t.total = std::max(t.total, tiles_->time(op, work, device_.time(work)).total);
   return t;
+}
+
+const tile::TileMapper* Machine::tiles() const {
+  return !efficiency_ || efficiency_->profile().choices.tile_mappings ? tiles_.get() : nullptr;
 }
 
 void Machine::search_mappings(std::span<const graph::Op> ops) const {

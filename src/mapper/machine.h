@@ -75,8 +75,8 @@ class Machine {
   std::optional<hardware::Parameter> upload_share(const graph::Op& op) const;
   // Of weights in pageable memory, on a host that says.
   std::optional<BytesPerSecond> staging(const graph::Op& op) const;
-  // Null where ops are not timed by mappings.
-  const tile::TileMapper* tiles() const { return tiles_.get(); }
+  // Null where ops are not timed by mappings, which may bound them all the same.
+  const tile::TileMapper* tiles() const;
 
  private:
   OpTime mean_time(const graph::Op& op, const cost::Work& work) const;

@@ -199,11 +199,12 @@ struct Streams {
 
 struct Decoder {
   std::string name;
-  std::string hf_id;         // may be empty
-  std::string architecture;  // HF model_type: "qwen2"
-  std::string source;        // where the dimensions come from
-  std::string notes;         // traps worth showing
-  std::string assumed;       // what it was read as although it does not say so, with what was passed over; else empty
+  std::string hf_id;            // may be empty
+  std::string architecture;     // HF model_type: "qwen2"
+  std::string source;           // where the dimensions come from
+  std::string notes;            // traps worth showing
+  std::string read_as;          // the family that it was read as although it does not say so; else empty
+  std::string assumed;          // … with what was passed over, or what its name was taken for; else empty
   std::string default_weights;  // scheme of the published checkpoint when it is quantised, else empty
   std::string default_kv;       // type of the KV cache that the checkpoint asks for; empty: that of the activations
   // What the checkpoint's matrices are stored as where no one scheme says it, one entry per way of storing a layer

@@ -119,7 +119,7 @@ constexpr std::string_view kBertSkipped =
 // A row per architecture: what it is called, then attention, feed-forward part and keys.
 // clang-format off
 constexpr Family kFamilies[] = {
-    {.name = "llama", .also = "yi Yi", .gguf = "llama", .spelt = "max_position_embeddings=max_sequence_length",
+    {.name = "llama", .also = "yi Yi", .gguf = "llama",
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .mlp_bias = {false, "mlp_bias"}},
     // Mistral, Mixtral and Yi are converted to GGUF as Llama too. A window is honoured if such a file has the key; the
     // converter does not write it, as llama.cpp runs these models without one.
@@ -590,11 +590,11 @@ std::optional<std::int64_t> Family::value_where_absent(Fact fact) const {
 }
 
 std::optional<Fact> fact_called(std::string_view key) {
+  if (key == "max_sequence_length") return Fact::max_position;  // of the first Llama files
   for (const FactRow& row : kFacts) {
-    const std::string spelt = std::string(row.hf) + '=' + std::string(key);
     const auto calls_it_so = [&](const Family& family) {
       const bool counts = family.experts.count == key || family.experts.other_count == key;
-      return std::ranges::count(words(family.spelt), spelt) > 0 || (row.fact == Fact::experts && counts);
+      return family.key(row.fact) == key || (row.fact == Fact::experts && counts);
     };
     if (row.hf == key || std::ranges::any_of(kFamilies, calls_it_so)) return row.fact;
   }

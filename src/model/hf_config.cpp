@@ -440,7 +440,7 @@ std::vector<std::string> ConfigReader::pass_over_harmless() {
     const Node& node = *entry(reader.node(), unknown);
     const bool scalar = node.kind == Node::Kind::scalar;
     const auto number = scalar && !node.quoted ? parse_int(node.scalar) : std::nullopt;
-    const std::optional<Fact> fact = fact_called(unknown);
+    const std::optional<Fact> fact = number ? fact_called(unknown) : std::nullopt;
     const auto own = fact ? facts_.find(*fact) : facts_.end();
     // Of lengths files state several.
     const bool length = number && *number > 0 && *number <= kPositionRange.max && fact == Fact::max_position;
@@ -731,6 +731,7 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   }
   if (assumes) {
     const std::vector<std::string> unknown = reader.unknown_keys();
+    decoder.read_as = assume;
     decoder.assumed = fmt::format("read as {}, its model_type is {}", assume, model_type);
     if (!unknown.empty()) decoder.assumed += "; keys passed over: " + join(unknown, ", ");
   } else {

@@ -461,7 +461,8 @@ std::vector<Tensor> outer_tensors(const Decoder& model) {
   }
   if (model.pooler) head.linear(Role::pooler, model.hidden, model.hidden, true);
   const std::int64_t rows = head_rows(model);
-  if (rows > 0 && !model.tied_embeddings) head.matrix(Role::lm_head, rows, model.hidden);
+  if (rows == 0) return tensors;
+  if (!model.tied_embeddings) head.matrix(Role::lm_head, rows, model.hidden);
   if (model.lm_head_bias) head.bias(Role::lm_head, rows);
   return tensors;
 }

@@ -205,7 +205,7 @@ void search_replicas(const CapacityResult& result, Case& c, const std::function<
     serving::Load load = c.traffic.load;
     load.rate = result.rate / d(k.replicas);
     k.at = judged(result, c, c.deployed->deployment, load, stop);
-    k.meets = k.at->stable && k.at->excess(result.slo) <= 0;
+    k.meets = k.at->meets(result.slo);
     if (k.meets || stopped(stop) || !goes_on(*load.rate)) break;
   }
 }
@@ -231,7 +231,7 @@ void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>
     deployment.decode->replicas = k.decode_replicas;
     const serving::Summary s = judged(result, c, deployment, load, stop);
     k.at = s;
-    k.meets = s.stable && s.excess(result.slo) <= 0;
+    k.meets = s.meets(result.slo);
     if (k.meets) break;
     double prompts = 0;
     double decodes = 0;

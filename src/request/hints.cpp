@@ -1,5 +1,3 @@
-#include "request/hints.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "base/text.h"
 #include "estimate/gguf_study.h"
 #include "graph/stdit_graph.h"
+#include "request/resolve.h"
 
 namespace llmperf::request {
 namespace {

@@ -496,14 +496,13 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
     refuse(training->options.zero > 0 && alone, "`zero`: there is one replica, and nothing to divide over",
            "give `dp` as well");
     const std::int64_t tokens = training->scenario.micro_batch * training->scenario.sequence * plan.expert;
-    const bool routed = std::ranges::any_of(r.model().kinds, [&](const model::Layer& layer) {
-      const auto& x = layer.feed_forward.experts;
-      const auto active = [&](const graph::Popularity& p) {
-        return graph::expert_load(p, x->count, x->per_token, tokens).active;
-      };
-      return x && active(training->choices.routing) < (1 - 1e-9) * d(x->count);
-    });
-    refuse(q.routing && !routed, "`routing`: a micro-batch reaches every expert, however its tokens choose them");
+    const bool idle =
+        q.routing && std::ranges::none_of(r.model().kinds, [&](const model::Layer& layer) {
+          const auto& x = layer.feed_forward.experts;
+          return x && graph::expert_load(training->choices.routing, x->count, x->per_token, tokens).active <
+                          (1 - 1e-9) * d(x->count);
+        });
+    refuse(idle, "`routing`: a micro-batch reaches every expert, however its tokens choose them");
     refuse(q.exposed_sums && plan.tensor == 1, "`exposed-sums`: without `tp` nothing is exchanged",
            "give `tp` as well");
     if (q.options) {
@@ -862,6 +861,7 @@ std::vector<std::string> listed_devices(const std::string& text) {
 }
 
 namespace {
+
 // A list of devices without a GGUF format: what is meant by one of a kind is a plan, on what has so many in a server.
 [[noreturn]] void refuse_list(const std::vector<std::string>& listed, bool unlike, Sources& sources) {
   const auto count = static_cast<std::int64_t>(listed.size());
@@ -1034,15 +1034,16 @@ void note_idle(Resolved& r, Sources& sources) {
   auto& text = std::get<Generation>(r.work);
   estimate::Setup setup = text.estimator->setup();
   const std::size_t notes = setup.notes.size();
+  std::optional<estimate::Estimate> with;
   for (const char* name : {"execution", "activations", "gguf-era"}) {
     const auto given = get(r.asked, field(name));
     if (!given || (name == std::string_view("activations") && !setup.execution.weights.gguf)) continue;
     Request plain = r.asked;
     set(plain, field(name), "");
     const auto other = resolve(plain, Workload::text, sources, Unused::taken);
-    const estimate::Estimate with = text.estimator->run(text.scenario);
+    if (!with) with = text.estimator->run(text.scenario);
     const estimate::Estimate without = std::get<Generation>(other->work).estimator->run(text.scenario);
-    if (!with.fits || !without.fits || with.ttft != without.ttft || with.tpot != without.tpot) continue;
+    if (!with->fits || !without.fits || with->ttft != without.ttft || with->tpot != without.tpot) continue;
     const auto& choices = std::get<Generation>(other->work).choices;
     const bool hidden =
         choices.dispatch != text.choices.dispatch || choices.decode_dispatch != text.choices.decode_dispatch;

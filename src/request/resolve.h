@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "estimate/estimate.h"
 #include "estimate/kv_capacity.h"
 #include "estimate/training.h"
@@ -77,6 +78,12 @@ std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources
 std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sources);
 // Throws Error(bad_input) where a workload has no use for a field that was asked for.
 void check_fields(const Request& request, Workload workload);
+
+// What does not fit is an answer: how much is missing, and which change of the request would make it fit.
+Error infeasible(const Resolved& resolved, const estimate::Estimate& estimate);
+Error infeasible(const Resolved& resolved, const estimate::VideoEstimate& estimate);
+// `resolved` is of training; its estimator tries the changes.
+Error infeasible(const Resolved& resolved, const estimate::TrainingEstimate& estimate);
 
 // ---- The passes that other commands share.
 

@@ -136,12 +136,16 @@ serving::EngineKind engine_of(std::string_view runtime) {
 serving::EngineChoices engine_choices(const Resolved& r) {
   const Request& q = r.asked;
   serving::EngineChoices e;
-  e.engine = name(engine_of(r.profile ? r.profile->name : ""));
-  // The era of the steps is that of the rules, too.
+  const std::string profile = r.profile ? r.profile->name : "";
+  e.engine = name(engine_of(profile));
+  // The era of the steps is that of the rules, too, where these are the runtime's own.
   const std::string runtime = q.runtime.value_or("");
-  const std::size_t at = std::min(runtime.find('@'), runtime.size());
-  const auto version = hardware::parse_version(runtime.substr(std::min(at + 1, runtime.size())));
-  if (version && !hardware::is_date(*version)) e.engine += runtime.substr(at);
+  const std::size_t at = runtime.find('@');
+  if (at != std::string::npos && profile.starts_with(e.engine)) {
+    const std::string asked = runtime.substr(at + 1, runtime.find('+', at) - at - 1);  // without a tool behind it
+    const auto version = hardware::parse_version(asked);
+    if (version && !hardware::is_date(*version)) e.engine += '@' + asked;
+  }
   if (q.engine) e.engine = *q.engine;
   e.max_batched_tokens = q.max_batched_tokens;
   e.max_sequences = q.max_seqs;
@@ -159,22 +163,14 @@ serving::EngineChoices engine_choices(const Resolved& r) {
 
 namespace {
 
-// Unless the model, or an engine that does not cut prompts, has no room for longer ones.
 void spread_lengths(const Resolved& r, Traffic& t) {
-  serving::Load& load = t.load;
+  const serving::Load exact = t.load;
   const serving::EngineSettings engine =
       serving::choose_engine(t.engine, std::get<Generation>(r.work).estimator->setup());
-  const double whole = (load.input.mean() + load.output.mean()) * d(load.turns);
-  double share = serving::kSpread;
-  if (r.model().max_position) share = std::min(share, d(*r.model().max_position) / whole - 1);
-  if (!engine.chunked_prefill) share = std::min(share, d(engine.max_batched_tokens) / load.input.mean() - 1);
+  const double share = serving::spread_lengths(t.load, engine, r.model().max_position);
   std::vector<std::string> spread;
-  for (serving::Lengths* lengths : {&load.input, &load.output}) {
-    const serving::Lengths wide = serving::spread(*lengths, share);
-    if (wide.kind == lengths->kind) continue;
-    spread.push_back(serving::text_of(*lengths));
-    *lengths = wide;
-  }
+  if (t.load.input.kind != exact.input.kind) spread.push_back(serving::text_of(exact.input));
+  if (t.load.output.kind != exact.output.kind) spread.push_back(serving::text_of(exact.output));
   if (spread.empty()) return;
   t.notes.push_back(
       fmt::format("lengths are spread evenly within {} of {}: of a closed loop requests that are all alike would end "
@@ -208,8 +204,7 @@ Traffic read_traffic(const Resolved& r) {
   if (q.slo) t.slo = serving::parse_slo(*q.slo);
   if (!q.trace) {
     if (q.lengths) named("lengths", *q.lengths, std::array<std::string_view, 2>{"spread", "exact"});
-    const bool loop = std::min(t.load.concurrency.value_or(1), t.load.requests) > 1 && !q.rate;
-    if (loop && q.lengths != "exact") spread_lengths(r, t);
+    if (q.lengths != "exact") spread_lengths(r, t);
     return t;
   }
   t.trace = serving::load_trace(*q.trace, q.requests.value_or(0));

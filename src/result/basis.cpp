@@ -44,12 +44,10 @@ std::string label(const estimate::Platform& platform) {
 }
 
 std::string label(const estimate::Setup& setup) {
-  const std::string& assumed = setup.execution.model->assumed;
+  const std::string& family = setup.execution.model->read_as;
   const std::string basis =
       label(static_cast<const estimate::Platform&>(setup)) + replaced_text(setup.execution.model->source);
-  // What a name was taken for is a note, as an address may be longer than a line.
-  if (assumed.empty() || assumed.starts_with("taken for ")) return basis;
-  return fmt::format("{}; model {}", basis, assumed.substr(0, assumed.find(',')));
+  return family.empty() ? basis : fmt::format("{}; model read as {}", basis, family);
 }
 
 std::string no_band_text(const estimate::Platform& platform) {

@@ -105,23 +105,22 @@ Binding ClosedForm::misses(const Slo& slo, double output) const {
 Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hasty, const std::atomic<bool>* stop) {
   constexpr double kLives = 10;  // requests for each that is under way on the mean
   constexpr double kMost = 20'000;
-  const auto value = [](const Served& r, const Bound& b) {
-    return b.metric == Metric::ttft ? r.ttft() : b.metric == Metric::e2e ? r.latency() : r.tpot();
-  };
   const bool gaps = std::ranges::count(slo, Metric::itl, &Bound::metric) > 0;
   for (Verdict v;;) {
     const Workload w = make_workload(load);
     v.requests = static_cast<std::int64_t>(w.requests.size());
     RunOptions options{.seed = load.seed, .gaps = gaps, .stop = stop};
-    // A percentile is exceeded once more requests exceed it than lie above it of all.
-    std::vector<std::int64_t> beyond(slo.size(), 0);
+    // A percentile is exceeded once more requests exceed it than lie above it of all: how many still may, by bound.
+    std::vector<std::int64_t> left;
+    for (const Bound& b : slo) {
+      const bool counted = b.metric != Metric::itl && b.statistic != "mean";
+      const double share = counted ? d(*parse_int(b.statistic.substr(1))) / 100 : 0;
+      left.push_back(counted ? v.requests - 1 - static_cast<std::int64_t>(share * d(v.requests - 1)) : v.requests);
+    }
     if (hasty) {
       options.goes_on = [&](const Served& r) {
         for (std::size_t i = 0; i < slo.size(); ++i) {
-          const Bound& b = slo[i];
-          if (b.metric == Metric::itl || b.statistic == "mean" || value(r, b) <= b.limit) continue;
-          const double share = static_cast<double>(*parse_int(b.statistic.substr(1))) / 100;
-          if (++beyond[i] > v.requests - 1 - static_cast<std::int64_t>(share * d(v.requests - 1))) return false;
+          if (value_of(r, slo[i].metric) > slo[i].limit && --left[i] < 0) return false;
         }
         return true;
       };
@@ -180,7 +179,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
   for (double rate = three_digits(high * 0.8);; rate = three_digits(seen ? (low + high) / 2 : high)) {
     if (options.stop != nullptr && options.stop->load()) break;
     const Verdict v = at(rate, true);
-    if (v.meets(slo)) {
+    if (v.summary.meets(slo)) {
       low = rate;
       result.at = v.summary;
       if (!seen) high = std::max(high, rate * 1.25);

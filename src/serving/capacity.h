@@ -37,7 +37,6 @@ struct Verdict {
   Summary summary;
   std::int64_t requests = 0;
   std::int64_t simulations = 0;
-  bool meets(const Slo& slo) const { return summary.stable && summary.excess(slo) <= 0; }
 };
 // `hasty`: what is certain to miss a bound is not looked at for longer; the summary is of what had ended by then.
 Verdict judge(const Deployment& deployment, Load load, const Slo& slo = {}, bool hasty = false,

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/integer.h"
 #include "base/text.h"
 #include "hardware/engine.h"
 

@@ -63,6 +63,10 @@ Distribution distribution(std::vector<std::pair<double, std::int64_t>> values) {
 
 std::string Bound::text() const { return fmt::format("{}.{}={}", name(metric), statistic, format_seconds(limit)); }
 
+Seconds value_of(const Served& r, Metric metric) {
+  return metric == Metric::ttft ? r.ttft() : metric == Metric::e2e ? r.latency() : r.tpot();
+}
+
 Slo parse_slo(std::string_view text) {
   Slo slo;
   for (const std::string_view part : split(text, ',')) {
@@ -173,9 +177,7 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
     }
     bool good = true;
     for (const Bound& b : slo) {
-      if (b.metric == Metric::itl) continue;  // which is about no request
-      const Seconds value = b.metric == Metric::ttft ? r.ttft() : b.metric == Metric::e2e ? r.latency() : r.tpot();
-      good = good && value <= b.limit;
+      good = good && (b.metric == Metric::itl || value_of(r, b.metric) <= b.limit);
     }
     met += good ? 1 : 0;
   }

@@ -43,6 +43,8 @@ struct Bound {
   std::string text() const;
 };
 using Slo = std::vector<Bound>;
+// What a bound is about of a request; not of ITL, which is about none.
+Seconds value_of(const Served& request, Metric metric);
 // A comma-separated list; "ttft=1s" means its 99th percentile. Throws Error(bad_input); messages say `slo`.
 Slo parse_slo(std::string_view text);
 std::string text_of(const Slo& slo);
@@ -71,6 +73,7 @@ struct Summary {
   const Distribution& of(Metric metric) const;
   // How far the worst bound is exceeded: 0.2 of one that is 20 % too long, -0.1 where all are at least 10 % shorter.
   double excess(const Slo& slo) const;
+  bool meets(const Slo& slo) const { return stable && excess(slo) <= 0; }
 };
 Summary summarise(const Run& run, const Workload& workload, const Slo& slo = {});
 

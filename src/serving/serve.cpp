@@ -42,6 +42,17 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   return s;
 }
 
+double spread_lengths(Load& load, const EngineSettings& engine, std::optional<std::int64_t> max_position) {
+  if (load.rate || std::min(load.concurrency.value_or(1), load.requests) < 2) return 0;
+  const auto room = [](std::int64_t most, double mean) { return static_cast<double>(most) / mean - 1; };
+  const double whole = (load.input.mean() + load.output.mean()) * static_cast<double>(load.turns);
+  double share = max_position ? std::min(kSpread, room(*max_position, whole)) : kSpread;
+  if (!engine.chunked_prefill) share = std::min(share, room(engine.max_batched_tokens, load.input.mean()));
+  load.input = spread(load.input, share);
+  load.output = spread(load.output, share);
+  return share;
+}
+
 estimate::EngineMemory memory_of(const EngineSettings& s, std::int64_t sequence_tokens) {
   using Room = estimate::EngineMemory::Room;
   return {.room = s.kind == EngineKind::sglang   ? Room::weights_and_cache

@@ -28,6 +28,10 @@ struct EngineChoices {
 // Throws Error(bad_input).
 EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup& setup);
 
+// Lengths of a closed loop as `spread` has them, unless the model, or an engine that does not cut prompts, has no room
+// for longer ones; returns the share within which they are.
+double spread_lengths(Load& load, const EngineSettings& engine, std::optional<std::int64_t> max_position);
+
 // What the engine is told of memory, which an estimate's KV cache is sized by as well.
 estimate::EngineMemory memory_of(const EngineSettings& settings, std::int64_t sequence_tokens = 0);
 

@@ -264,6 +264,21 @@ TEST_CASE("the fewest layers whose experts stay on the host are found, and fewer
   CHECK_FALSE(estimate::fewest_cpu_moe(model::load_decoder("llama-2-7b"), rtx4090(), choices_for("f16"), scenario));
 }
 
+namespace {
+
+// What sending weights takes of a prompt of 64 tokens.
+double sent(const model::Decoder& model, const Choices& choices) {
+  const Estimate e = estimator(model, choices).run({1, 64, 1});
+  double seconds = 0;
+  for (const estimate::OpEstimate& op : e.phases[0].ops) {
+    if (op.op.name == "send_weights") seconds += op.step_time().value;
+  }
+  return seconds;
+}
+constexpr double kSentBytes = 28 * 2.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);  // of 28 layers of llama-2-7b
+
+}  // namespace
+
 TEST_CASE("weights on the host are uploaded at a share of the link's rate, and pinned ones at another") {
   const model::Decoder model = model::load_decoder("llama-2-7b");
   hardware::RuntimeProfile profile = hardware::load_runtime_profile(rtx4090(), "llama.cpp");
@@ -272,23 +287,14 @@ TEST_CASE("weights on the host are uploaded at a share of the link's rate, and p
   Choices choices = choices_for("f16");
   choices.gpu_layers = 5;  // the head and 4 layers
   choices.profile = &profile;
-  const auto sent = [&] {
-    const Estimate e = estimator(model, choices).run({1, 64, 1});
-    double seconds = 0;
-    for (const estimate::OpEstimate& op : e.phases[0].ops) {
-      if (op.op.name == "send_weights") seconds += op.step_time().value;
-    }
-    return seconds;
-  };
-  const double bytes = 28 * 2.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);
-  CHECK(sent() == Approx(bytes / (0.25 * 32e9)));
+  CHECK(sent(model, choices) == Approx(kSentBytes / (0.25 * 32e9)));
   choices.pinned_weights = true;
-  CHECK(sent() == Approx(bytes / (0.5 * 32e9)));
+  CHECK(sent(model, choices) == Approx(kSentBytes / (0.5 * 32e9)));
   choices.op_offload = false;
-  CHECK(sent() == 0);
+  CHECK(sent(model, choices) == 0);
   choices.profile = nullptr;
   choices.op_offload = true;
-  CHECK(sent() == Approx(bytes / 32e9));
+  CHECK(sent(model, choices) == Approx(kSentBytes / 32e9));
 }
 
 TEST_CASE(
@@ -301,21 +307,12 @@ TEST_CASE(
   hardware::Device host = cpu();
   host.staging = BytesPerSecond{4e9};
   choices.host = &host;
-  const auto sent = [&] {
-    const Estimate e = estimator(model, choices).run({1, 64, 1});
-    double seconds = 0;
-    for (const estimate::OpEstimate& op : e.phases[0].ops) {
-      if (op.op.name == "send_weights") seconds += op.step_time().value;
-    }
-    return seconds;
-  };
-  const double bytes = 28 * 2.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);
-  CHECK(sent() == Approx(bytes / 4e9));
+  CHECK(sent(model, choices) == Approx(kSentBytes / 4e9));
   host.staging = BytesPerSecond{1e12};
-  CHECK(sent() == Approx(bytes / 32e9));  // no more than the link's
+  CHECK(sent(model, choices) == Approx(kSentBytes / 32e9));  // no more than the link's
   host.staging = BytesPerSecond{4e9};
   choices.pinned_weights = true;
-  CHECK(sent() == Approx(bytes / (0.8 * 32e9)));
+  CHECK(sent(model, choices) == Approx(kSentBytes / (0.8 * 32e9)));
 }
 
 TEST_CASE("the host's ops are timed by a profile of its own, where it computes any") {

@@ -103,6 +103,24 @@ TEST_CASE("a video step on tiles: classes add up, joining saves") {
   CHECK(sum.value == Approx(joined.phases[1].ops_time.value));
 }
 
+TEST_CASE("ops are timed by mappings where no profile times them otherwise, which they bound all the same") {
+  const auto is_mapped = [](const char* hw, const char* runtime) {
+    const hardware::Device& device = test::device(hw);
+    Choices choices;
+    std::optional<hardware::RuntimeProfile> profile;
+    if (runtime) {
+      profile = hardware::load_runtime_profile(device, runtime, hardware::UnknownRuntime::use_default);
+      choices.profile = &*profile;
+      choices.run_as(hardware::resolve_execution(*profile, "all", ""));
+    }
+    return Estimator(make_setup(test::decoder("llama-3.2-1b"), device, choices)).machine().tiles() != nullptr;
+  };
+  CHECK(is_mapped("wormhole-n150", nullptr));
+  CHECK(is_mapped("wormhole-n150", "tiles"));
+  CHECK_FALSE(is_mapped("wormhole-n150", "vllm"));
+  CHECK_FALSE(is_mapped("h100-sxm", nullptr));
+}
+
 TEST_CASE("the best mappings on a tile array bound what any software makes of it, whatever a model is made of") {
   for (const char* hw : {"tx8", "tx81", "wormhole-n150", "wormhole-n300", "blackhole-p150"}) {
     const hardware::Device& device = test::device(hw);

@@ -156,6 +156,17 @@ TEST_CASE("text that cannot change the cost is passed over, and named") {
   }
 }
 
+TEST_CASE("the usual key of a length counts, and another word for it where that is missing") {
+  const auto longest = [](const std::string& more) {
+    return parse_decoder(descriptor::parse_json(llama("", "", ", " + more), "config.json")).max_position;
+  };
+  CHECK(longest(R"("max_position_embeddings": 4096, "max_sequence_length": 2048)") == 4096);
+  CHECK(longest(R"("max_sequence_length": 2048)") == 2048);
+  const auto problems = json_problems(llama("", "", R"(, "max_position_embeddings": -1)"));
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.front().message.find("'max_position_embeddings' must be") != std::string::npos);
+}
+
 TEST_CASE("a key that is not understood is an error with the nearest known ones") {
   const auto problems = json_problems(llama("", "", ",\n\"num_key_value_head\": 2"));
   REQUIRE(problems.size() == 1);

@@ -13,6 +13,7 @@
 #include "catch.h"
 #include "request/price.h"
 #include "request/resolve.h"
+#include "request/traffic.h"
 
 namespace llmperf::request_test {
 
@@ -256,6 +257,23 @@ TEST_CASE("a power limit lengthens prompts by the clock, tokens hardly, and leav
   CHECK(error_of([&] { asked(R"(, "power_limit": "400W")"); }).find("`power-limit` of 400 W limits nothing") == 0);
   CHECK(error_of([&] { asked(R"(, "power_limit": "100W")"); }).find("`power-limit` of 100 W leaves rtx3090 hardly") ==
         0);
+}
+
+TEST_CASE("a version of a runtime is one of the rules of its engine, where it has rules of its own", "[request]") {
+  Sources sources;
+  const auto rules = [&](const char* hw, const char* runtime, const char* weights) {
+    const Request r =
+        read(fmt::format(R"({{"model": "llama-3.1-8b", "hw": "{}", "weights": "{}", "runtime": "{}", "rate": 1}})", hw,
+                         weights, runtime));
+    return engine_choices(*resolve_serving(r, sources)).engine;
+  };
+  CHECK(rules("h100-sxm", "vllm@0.10.1", "bf16") == "vllm@0.10.1");
+  CHECK(rules("h100-sxm", "vllm", "bf16") == "vllm");
+  CHECK(rules("rtx4090", "llama.cpp@b5000+llama-bench", "q4_k_m") == "llama.cpp@b5000");
+  CHECK(rules("rtx4090", "llama.cpp@2025-01", "q4_k_m") == "llama.cpp");
+  // Transformers and LMDeploy are simulated by vLLM's rules, of which 4.40 is no version and 0.6 another one.
+  CHECK(rules("h100-sxm", "transformers@4.40", "bf16") == "vllm");
+  CHECK(rules("h100-sxm", "lmdeploy@0.6", "bf16") == "vllm");
 }
 
 TEST_CASE("a field of another workload is refused by name", "[request]") {

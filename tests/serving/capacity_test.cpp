@@ -77,9 +77,9 @@ TEST_CASE("at the highest rate bounds hold, and beyond it they do not", "[capaci
     CHECK(most.at.excess(slo) <= 0);
     Load same = load();
     same.rate = most.requests_per_second;
-    CHECK(judge(d.deployment, same, slo).meets(slo));
+    CHECK(judge(d.deployment, same, slo).summary.meets(slo));
     same.rate = most.requests_per_second * 1.15;
-    CHECK_FALSE(judge(d.deployment, same, slo).meets(slo));
+    CHECK_FALSE(judge(d.deployment, same, slo).summary.meets(slo));
   }
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a closed form that is too low does not keep a rate down", "[capacity]
   CHECK(closed_form(d, load()).ceiling == Approx(0.4 / (10e-3 + 40 * 4e-3 / 996)));
   Load beyond = load();
   beyond.rate = most.requests_per_second * 1.15;
-  CHECK_FALSE(judge(d.deployment, beyond, slo).meets(slo));
+  CHECK_FALSE(judge(d.deployment, beyond, slo).summary.meets(slo));
   REQUIRE(!most.missed.empty());
   CHECK(most.missed.back() > most.requests_per_second);
 }
@@ -133,8 +133,8 @@ TEST_CASE("what is certain to miss a bound is not looked at to its end", "[capac
   l.rate = 100;
   const Verdict hasty = judge(deployed().deployment, l, slo, true);
   CHECK(hasty.summary.requests < 100);
-  CHECK_FALSE(hasty.meets(slo));
-  CHECK_FALSE(judge(deployed().deployment, l, slo).meets(slo));
+  CHECK_FALSE(hasty.summary.meets(slo));
+  CHECK_FALSE(judge(deployed().deployment, l, slo).summary.meets(slo));
   // Of what meets them all is looked at.
   l.rate = 1;
   CHECK(judge(deployed().deployment, l, slo, true).summary.ttft.p99 ==

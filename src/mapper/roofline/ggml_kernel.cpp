@@ -84,27 +84,27 @@ ProductTime ggml_time(const KernelDevice& d, const ParameterValues& v, const Ker
     const Loading all = loading(d, v, format, g, g.m);
     return {launch + all.seconds, all.unpacking, all.memory, 0, launch};
   }
-  const bool own = kernel == GgmlProduct::packed || has_own_wide(c);
-  const Loading loaded = loading(d, v, format, g, own ? v[index(product_unpack)] : 1);
-  if (kernel == GgmlProduct::packed) {
+  const bool packed = kernel == GgmlProduct::packed;
+  double compute = 0;
+  if (packed) {
     const double peak = c.integer_products ? d.integer : d.matrix;
     const double share = v[index(format, FormatParameter::share)] * reached;
     const double rows = experts ? g.m : round_up(g.m, static_cast<double>(c.format_granule));
-    const double compute = 2 * rows * g.n * g.k * g.batch / (peak * share);
-    return {launch + overlapped(loaded.seconds, compute, v[index(format_overlap)]), loaded.unpacking + compute,
-            loaded.memory, 0, launch};
+    compute = 2 * rows * g.n * g.k * g.batch / (peak * share);
+  } else {
+    compute = wide_seconds(d, v, g) / reached;
   }
-  const double compute = wide_seconds(d, v, g) / reached;
-  if (format == FormatKernel::wide) {
-    return {launch + overlapped(loaded.seconds, compute, v[index(gemm_overlap)]), loaded.unpacking + compute,
-            loaded.memory, 0, launch};
+  if (!packed && format != FormatKernel::wide) {  // unpacked to memory, and then a library's product
+    constexpr double kUnpackedBytes = 2;
+    const double copy = kUnpackedBytes * g.n * g.k * g.batch;
+    const double unpacking = copy / (d.bandwidth * v[index(dequantise_share)]);
+    const double read = copy / (d.bandwidth * v[index(gemm_memory_share)]);
+    return {2 * launch + unpacking + overlapped(read, compute, v[index(gemm_overlap)]), compute, unpacking + read, 0,
+            2 * launch};
   }
-  constexpr double kUnpackedBytes = 2;
-  const double copy = kUnpackedBytes * g.n * g.k * g.batch;
-  const double unpacking = copy / (d.bandwidth * v[index(dequantise_share)]);
-  const double read = copy / (d.bandwidth * v[index(gemm_memory_share)]);
-  return {2 * launch + unpacking + overlapped(read, compute, v[index(gemm_overlap)]), compute, unpacking + read, 0,
-          2 * launch};
+  const Loading loaded = loading(d, v, format, g, packed || has_own_wide(c) ? v[index(product_unpack)] : 1);
+  const double overlap = v[index(packed ? format_overlap : gemm_overlap)];
+  return {launch + overlapped(loaded.seconds, compute, overlap), loaded.unpacking + compute, loaded.memory, 0, launch};
 }
 
 ProductTime scores_time(const KernelDevice& d, const ParameterValues& v, const GemmCall& g) {

@@ -209,6 +209,12 @@ Table step_table(const Phase& p) {
   return t;
 }
 
+// What of the host is taken, behind what of the device is.
+std::string host_text(const Generation& g) {
+  if (g.setup->host == nullptr) return "";
+  return "; of the host " + of_capacity(g.estimate->host_memory.total(), g.estimate->host_capacity);
+}
+
 // Rows that only tables of the whole page say more of stand in the short one.
 Fields headline(const Generation& g, bool full) {
   const Estimate& e = *g.estimate;
@@ -260,8 +266,7 @@ Fields headline(const Generation& g, bool full) {
   add_spending(g, full, f);
   add_sureness(*g.setup, band_text(*g.setup, e), extrapolations(*g.setup, e.scenario), f);
   if (g.setup->execution.plan.devices() > 1) f.add("network", network_text(e.phases));
-  const std::string host = g.setup->host ? "; of the host " + of_capacity(e.host_memory.total(), e.host_capacity) : "";
-  if (!full) f.add("memory", parts_text(memory_table("", e.memory, e.capacity, g.setup->encodes())) + host);
+  if (!full) f.add("memory", parts_text(memory_table("", e.memory, e.capacity, g.setup->encodes())) + host_text(g));
   if (g.room) {
     const estimate::KvCapacity& k = *g.room;
     f.add("KV cache of an engine",
@@ -301,6 +306,13 @@ Table phase_table(const Generation& g) {
   return t;
 }
 
+void add_host_memory(const Generation& g, Document& doc) {
+  if (const hardware::Device* host = g.setup->host) {
+    doc.push_back(
+        memory_table("Memory of the host (" + host->title + ")", g.estimate->host_memory, g.estimate->host_capacity));
+  }
+}
+
 // Lengths of a draft, against decoding without one; the best is marked.
 Table draft_table(const Generation& g) {
   Table t{"Length of the draft", {{"tokens"}, {"kept"}, {"draft"}, {"verify"}, {"TPOT"}, {"speed-up"}, {"", true}}, {}};
@@ -321,12 +333,13 @@ Document document(const Generation& g, Detail detail) {
   const bool full = detail != Detail::summary;
   const Table memory = memory_table("Memory", e.memory, e.capacity, g.setup->encodes());
   if (!e.fits) {
-    const std::string host =
-        e.host_capacity.value > 0 ? "; of the host " + of_capacity(e.host_memory.total(), e.host_capacity) : "";
     const std::string batch = e.largest_batch > 0 ? requests_text(e.largest_batch) + " of this length"
                                                   : "none: not even one request of this length fits";
-    return refused(heading(g), of_capacity(e.memory.total(), e.capacity) + host, assumptions_line(g, full),
-                   {"", {{"largest batch", batch}, {"longest context", context_text(g)}}}, memory, full);
+    Document doc =
+        refused(heading(g), of_capacity(e.memory.total(), e.capacity) + host_text(g), assumptions_line(g, full),
+                {"", {{"largest batch", batch}, {"longest context", context_text(g)}}}, memory, full);
+    if (full) add_host_memory(g, doc);
+    return doc;
   }
   Document doc{heading(g), sentence(g), headline(g, full)};
   if (!full) return doc;
@@ -336,8 +349,7 @@ Document document(const Generation& g, Detail detail) {
   }
   if (!g.rounds.empty()) doc.push_back(draft_table(g));
   doc.push_back(memory);
-  if (const hardware::Device* host = g.setup->host)
-    doc.push_back(memory_table("Memory of the host (" + host->title + ")", e.host_memory, e.host_capacity));
+  add_host_memory(g, doc);
   if (g.stages.size() > 1) doc.push_back(stage_table(g));
   if (g.setup->execution.plan.devices() > 1) {
     for (const Phase& p : e.phases)

@@ -191,8 +191,7 @@ Table capacity_table(std::string title, Bytes capacity, std::vector<std::pair<st
   return t;
 }
 
-using estimate::OpEstimate;
-using estimate::Phase;
+// ---- What the outputs of an estimate say about a plan.
 
 std::string title_text(const hardware::Device& device, std::int64_t devices) {
   return devices > 1 ? fmt::format("{} x {}", devices, device.title) : device.title;
