@@ -287,7 +287,7 @@ std::string PointStudy::error_text(const std::exception& error) const {
   for (const Diagnostic& d : diagnosed->diagnostics()) {
     text += (text.empty() ? "" : "; ") + d.message + (d.hint.empty() ? "" : " (" + d.hint + ")");
   }
-  return worded(std::move(text));
+  return worded(text);
 }
 
 void PointStudy::Evaluator::set_axis(std::size_t axis) {
@@ -298,7 +298,7 @@ void PointStudy::Evaluator::set_axis(std::size_t axis) {
 // What its idle fields are told is worded here, once for all points of the setup.
 void PointStudy::Evaluator::take(std::unique_ptr<request::Resolved> setup) {
   setup_ = std::move(setup);
-  for (std::string& text : setup_->unused) text = points_.worded(std::move(text));
+  for (std::string& text : setup_->unused) text = points_.worded(text);
 }
 
 void PointStudy::Evaluator::load_setup_once() {

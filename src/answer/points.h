@@ -45,7 +45,7 @@ class PointStudy {
   // Those that change.
   std::vector<result::SweptFlag> swept() const;
   // A message of a library in the words of who asks.
-  std::string worded(std::string text) const { return wording_ ? wording_(text) : text; }
+  std::string worded(const std::string& text) const { return wording_ ? wording_(text) : text; }
 
   // Evaluates points of one thread. The study must outlive it.
   class Evaluator {
