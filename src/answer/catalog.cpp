@@ -73,7 +73,7 @@ result::StudyList list_studies() {
 ShownModel::ShownModel(const std::string& name, const request::Request& given, bool list_tensors)
     : file_(model::load_model(name, given.assume.value_or(""))) {
   request::Request asked = given;
-  if (!asked.weights && !file_.weights.empty()) asked.weights = file_.weights;
+  if (!asked.weights) asked.weights = file_.weights;
   const model::Decoder& decoder = file_.decoder;
   const model::GgufEra era = asked.gguf_era ? model::parse_gguf_era(*asked.gguf_era) : model::GgufEra::v2026;
 

@@ -53,8 +53,8 @@ Served::Served(const request::Request& request, request::Sources& sources, const
   const serving::EngineSettings settings = serving::choose_engine(traffic_.engine, setup);
   const auto sent = [&](std::uint64_t seed) { return requests_of(traffic_, seed, resolved_->model(), settings); };
   serving::Workload first = sent(traffic_.load.seed);
-  deployed_ = std::make_unique<serving::Deployed>(serving::deploy(
-      setup, traffic_.engine, traffic_.replicas, std::llround(first.mean_input() + first.mean_output())));
+  deployed_ = std::make_unique<serving::Deployed>(
+      serving::deploy(setup, settings, traffic_.replicas, std::llround(first.mean_input() + first.mean_output())));
   if (traffic_.load.extends) {
     traffic_.load.requests = serving::judge(deployed_->deployment, traffic_.load, {}, false, options.stop).requests;
     first = sent(traffic_.load.seed);

@@ -42,7 +42,7 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   std::size_t foreign = 0;
   std::size_t other_era = 0;
   std::map<std::string, std::string> eras;  // that a runtime and version are of, as far as they say one
-  // What ran the row: a name and a version; no name: an op.
+  // What ran the row: a name and a version; no name: not said.
   struct Under {
     std::string name, version;
   };

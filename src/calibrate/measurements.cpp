@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "descriptor/csv.h"
+#include "graph/plan.h"
 #include "hardware/runtime_profile.h"
 #include "model/quantization.h"
 
@@ -85,7 +86,6 @@ const SchemeAlias* scheme_called(std::string_view text) {
   const auto* found = std::ranges::find(kSchemeAliases, text, &SchemeAlias::name);
   return found == std::end(kSchemeAliases) ? nullptr : found;
 }
-constexpr std::int64_t kMostDevices = 1 << 20;  // of an axis
 constexpr std::string_view kSplits[] = {"layer", "tensor", "row", "none"};
 constexpr std::string_view kBalanced = "balanced";
 constexpr Rule kRanks{.min = 2, .max = 1'000'000};
@@ -98,10 +98,10 @@ void each_field(Of& s, const Visit& visit) {
   using Type = std::remove_const_t<Of>;
   constexpr bool step = std::is_same_v<Type, StepRow>;
   if constexpr (step || std::is_same_v<Type, ServingRow>) {
-    visit("tp", s.tp, {.absent = 1, .max = kMostDevices, .shown = true});
-    visit("ep", s.ep, {.absent = 1, .max = kMostDevices});
-    visit("dp", s.dp, {.absent = 1, .max = kMostDevices});
-    visit("pp", s.pp, {.absent = 1, .max = kMostDevices});
+    visit("tp", s.tp, {.absent = 1, .max = graph::kMostDevices, .shown = true});
+    visit("ep", s.ep, {.absent = 1, .max = graph::kMostDevices});
+    visit("dp", s.dp, {.absent = 1, .max = graph::kMostDevices});
+    visit("pp", s.pp, {.absent = 1, .max = graph::kMostDevices});
     visit("runtime", s.runtime, {});
     visit("engine_version", s.engine_version, {});
     visit("execution", s.execution, {.shown = step});
@@ -120,7 +120,7 @@ void each_field(Of& s, const Visit& visit) {
     visit("generated", s.generated, {.absent = 0});
     visit("loaded", s.loaded, {.absent = 0});
     visit("measured", s.measured, {});
-    visit("n_gpu", s.n_gpu, {.absent = 1, .max = kMostDevices});
+    visit("n_gpu", s.n_gpu, {.absent = 1, .max = graph::kMostDevices});
     visit("split", s.split, {});
     visit("gpu_layers", s.gpu_layers, {.min = 0});
     visit("host", s.host, {});
@@ -315,7 +315,10 @@ class FileParser {
       const std::size_t before = into_->rows.size();
       const std::size_t told = into_->refused.size();
       in_rows_ = true;
-      while (problems_.empty() && reader_.next()) read_row();
+      while (problems_.empty() && reader_.next()) {
+        note_broken();
+        read_row();
+      }
       note_broken();
       into_->files.back().notes = reader_.comments();
       std::stable_sort(into_->refused.begin() + static_cast<std::ptrdiff_t>(told), into_->refused.end(),
@@ -434,12 +437,8 @@ class FileParser {
   }
   // Lines that are no CSV.
   void note_broken() {
-    try {
-      broken_.throw_if_any();
-    } catch (const Error& error) {
-      const auto& broken = error.diagnostics();
-      into_->refused.insert(into_->refused.end(), broken.begin(), broken.end());
-    }
+    const std::vector<Diagnostic> broken = broken_.take();
+    into_->refused.insert(into_->refused.end(), broken.begin(), broken.end());
   }
 
   void read_row() {
@@ -922,9 +921,7 @@ void Refusals::add(const Measurements& measurements, std::size_t row, const Erro
   }
 }
 
-void Refusals::throw_if_any() const {
-  if (!why_.empty()) throw Error(ErrorKind::bad_input, why_);
-}
+void Refusals::throw_if_any() const { refuse_none(why_); }
 
 std::vector<std::size_t> Refusals::apply(Measurements& measurements) const {
   std::vector<std::size_t> stay;

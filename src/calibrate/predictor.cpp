@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/list.h"
 #include "base/load_once.h"
 #include "base/text.h"
 #include "calibrate/row_ops.h"
@@ -103,7 +104,7 @@ void check_backend(const StepRow& row, const hardware::Device& device) {
   for (const auto& [backend, family] : kBackends) {
     if (device.family.starts_with(family)) fit.emplace_back(backend);
   }
-  if (name.empty() || std::find(fit.begin(), fit.end(), name) != fit.end()) return;
+  if (name.empty() || contains(fit, name)) return;
   throw Error::bad_input(fmt::format("'backend': {} of {} does not run on {}", quote(name), row.runtime, device.name),
                          fit.empty() ? "" : fmt::format("known: {}", join(fit, ", ")));
 }

@@ -290,8 +290,7 @@ hardware::RuntimeExecution execution_of(const StepRow& row, const RuntimeProfile
 
 graph::Plan plan_of(const StepRow& row) {
   graph::Plan plan;
-  constexpr double kMost = 1 << 20;
-  if (d(row.tp) * d(row.dp) * d(row.pp) * d(row.n_gpu) > kMost) {
+  if (d(row.tp) * d(row.dp) * d(row.pp) * d(row.n_gpu) > d(graph::kMostDevices)) {
     throw Error::bad_input("the plan takes more devices than there are in one place");
   }
   plan.tensor = row.tp;

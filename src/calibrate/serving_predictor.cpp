@@ -229,7 +229,7 @@ void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::
   const serving::EngineSettings engine = serving::choose_engine(engine_choices(row), of.setup);
   const serving::Workload first = workload_of(row, engine, 0);
   const auto tokens = static_cast<std::int64_t>(first.mean_input() + first.mean_output());
-  serving::Deployed deployed = serving::deploy(of.setup, engine_choices(row), replicas_of(row), tokens);
+  serving::Deployed deployed = serving::deploy(of.setup, engine, replicas_of(row), tokens);
   const auto shared = [cost = of.cost](const estimate::StepShape& shape) { return (*cost)(shape); };
   deployed.deployment.pool.cost = shared;
   if (deployed.deployment.decode) deployed.deployment.decode->cost = shared;

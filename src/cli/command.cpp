@@ -202,6 +202,12 @@ std::string flag_of(const std::string& word) {
   return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
 }
 
+std::string known_flag(const Command& command, const std::string& word) {
+  std::string whole = word.substr(0, word.find('='));
+  std::replace(whole.begin(), whole.end(), '_', '-');
+  return command.find(whole) == nullptr ? flag_of(word) : whole;
+}
+
 namespace {
 
 // Flags that engines have and that are something else here, or nothing.
@@ -221,14 +227,6 @@ std::string flag_hint(const Command& command, const std::string& word) {
   std::vector<std::string> names = flag_names(command);
   if (command.name == "llmperf") names.emplace_back("--version");
   return name_hint(word, names);
-}
-
-// The flag that a word is: whole before "=", where it is a known one ("-ngl", and "--tp_size" as engines take it), else
-// with its value attached.
-std::string known_flag(const Command& command, const std::string& word) {
-  std::string whole = word.substr(0, word.find('='));
-  std::replace(whole.begin(), whole.end(), '_', '-');
-  return command.find(whole) == nullptr ? flag_of(word) : whole;
 }
 
 // The value of the flag words[i]; moves i to its last word.

@@ -210,6 +210,9 @@ struct Command {
 bool is_flag(std::string_view word);
 // "--batch" of "--batch=4", "-m" of "-mqwen-7b".
 std::string flag_of(const std::string& word);
+// The same with the flags of a command known: whole before "=" where it is one of them ("-ngl", and "--tp_size" as
+// engines take it), of the word's spelling otherwise.
+std::string known_flag(const Command& command, const std::string& word);
 
 // Words read as flags of one command; `rest`: what stands on its own. Throws Error(bad_input) for flags that do not
 // exist, have no value or are given twice, and for empty words.

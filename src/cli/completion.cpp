@@ -35,7 +35,7 @@ void step(Place& place, const std::string& word) {
   } else if (word == "--") {
     place.only_arguments = true;
   } else if (is_flag(word) && !place.only_arguments) {
-    const std::string name = flag_of(word);
+    const std::string name = known_flag(*place.command, word);
     const Flag* flag = place.command->find(name);
     if (flag == nullptr) return;
     place.given.push_back(flag);
@@ -125,7 +125,7 @@ Candidates candidates(const Command& root, std::span<const std::string> words) {
   const std::string& typed = words.back();
   if (place.waiting != nullptr) return values_of(place, *place.waiting, "", typed);
   if (place.only_arguments || !typed.starts_with("-")) return arguments_of(place, typed);
-  const std::string name = is_flag(typed) ? flag_of(typed) : typed;
+  const std::string name = is_flag(typed) ? known_flag(*place.command, typed) : typed;
   const Flag* flag = name.size() < typed.size() ? place.command->find(name) : nullptr;
   if (flag == nullptr) return flags_of(place, typed);
   if (!flag->takes_value()) return {};

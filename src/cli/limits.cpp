@@ -217,7 +217,7 @@ Answer limits_answer(const LimitsFlags& flags, const Context& context) {
     const model::Decoder& decoder = file.decoder;
     report::ModelLimits row{decoder.name, {}};
     for (const graph::Problem& problem : graph::problems(decoder, {.tensor = devices})) {
-      throw Error::bad_input("--tp: " + problem.message, problem.hint);
+      throw Error::bad_input(problem.message, problem.hint);
     }
     for (const auto& p : precisions) row.limits.push_back(compute_limits(decoder, device, p, flags.units, devices));
     limits.models.push_back(std::move(row));

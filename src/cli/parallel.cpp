@@ -81,6 +81,7 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   if (file.decoder.encoder) context.refuse({"--kv", "--phase"}, "an encoder caches nothing and decodes nothing");
   const hardware::Device device = hardware::load_device(*f.request.hw);
   estimate::Choices choices = request::choose_schemes(f.request, device);
+  if (!choices.weights) choices.weights = file.weights;
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans
   choices.serving = request::serving_of(f.request);
   if (file.stored) choices.stored = &file.stored->layout;

@@ -373,7 +373,9 @@ Document parse_once(const EmbeddedFile& file) {
 
 std::string_view replacing(std::string_view source) {
   const std::size_t at = source.find(kReplacing);
-  return source.substr(0, at == std::string_view::npos ? 0 : at);
+  const std::string_view file = source.substr(0, at == std::string_view::npos ? 0 : at);
+  const std::size_t before = file.rfind(": ");  // "vllm-v1 of …; kernels: PATH"
+  return file.substr(before == std::string_view::npos ? 0 : before + 2);
 }
 
 Document load(Kind kind, const std::string& name_or_path) {

@@ -3,7 +3,9 @@
 // (yaml-cpp 0.7 would read 010 as 8).
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,7 +21,8 @@ struct Node {
   int column = 0;
   std::vector<Node> items;  // of a sequence
   struct Entry;
-  std::vector<Entry> entries;  // of a mapping, in file order; keys are unique
+  std::vector<Entry> entries;                    // of a mapping, in file order; keys are unique
+  const Node* find(std::string_view key) const;  // the key's value; null where there is no such key
 };
 
 struct Node::Entry {
@@ -28,6 +31,11 @@ struct Node::Entry {
   int column = 0;
   Node value;
 };
+
+inline const Node* Node::find(std::string_view key) const {
+  const auto at = std::ranges::find(entries, key, &Entry::key);
+  return at == entries.end() ? nullptr : &at->value;
+}
 
 struct Document {
   std::string file;  // as it appears in diagnostics

@@ -96,17 +96,13 @@ Reader::Reader(const Node& node, Problems& problems, std::string what)
 }
 
 bool Reader::has(std::string_view key) const {
-  return std::ranges::any_of(node_->entries, [key](const Node::Entry& entry) {
-    return entry.key == key && entry.value.kind != Node::Kind::null;
-  });
+  const Node* value = node_->find(key);
+  return value != nullptr && value->kind != Node::Kind::null;
 }
 
 const Node* Reader::find(std::string_view key) {
   if (std::ranges::find(asked_, key) == asked_.end()) asked_.emplace_back(key);
-  for (const Node::Entry& entry : node_->entries) {
-    if (entry.key == key) return entry.value.kind == Node::Kind::null ? nullptr : &entry.value;
-  }
-  return nullptr;
+  return has(key) ? node_->find(key) : nullptr;
 }
 
 // The value of a required key; reports it missing. (A node that is no mapping was reported as a whole.)
@@ -269,9 +265,8 @@ std::vector<std::int64_t> Reader::optional_ints(std::string_view key, IntRange r
 }
 
 bool Reader::is_null(std::string_view key) const {
-  return std::ranges::any_of(node_->entries, [key](const Node::Entry& entry) {
-    return entry.key == key && entry.value.kind == Node::Kind::null;
-  });
+  const Node* value = node_->find(key);
+  return value != nullptr && value->kind == Node::Kind::null;
 }
 
 void Reader::ignore(std::string_view keys) {

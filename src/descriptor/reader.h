@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -30,6 +31,8 @@ class Problems {
   const std::string& file() const { return file_; }
   // Throws Error(bad_input) with all problems in file order, if there are any.
   void throw_if_any();
+  // All of them as they were added, and then none.
+  std::vector<Diagnostic> take() { return std::exchange(diagnostics_, {}); }
 
  private:
   std::string file_;

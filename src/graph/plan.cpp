@@ -137,8 +137,7 @@ std::string nearest_legal(const model::Decoder& model, const Plan& plan, const S
   other.tensor_rows = 0;
   std::int64_t& degree = degree_of(flag, other);
   const std::int64_t given = degree;
-  constexpr std::int64_t kMostTried = 1 << 20;  // more devices than any command takes
-  const std::int64_t most = std::min(std::max(broken.total, 2 * given), kMostTried);
+  const std::int64_t most = std::min(std::max(broken.total, 2 * given), kMostDevices);
   const auto keeps = [&](std::int64_t x) {
     degree = x;
     return each_split(model, other, [&](const Split& s) { return s.flag != flag || divides(s); });

@@ -18,6 +18,8 @@
 
 namespace llmperf::graph {
 
+inline constexpr std::int64_t kMostDevices = 1 << 20;  // of a plan, and of each of its axes
+
 struct Plan {
   std::int64_t tensor = 1;         // heads and the widths of the MLP (Megatron, arXiv 1909.08053)
   std::int64_t tensor_rows = 0;    // > 0: two-dimensional: weights over tensor_rows x (tensor / tensor_rows)

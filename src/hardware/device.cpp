@@ -452,20 +452,15 @@ std::optional<PowerShares> read_power_shares(Reader& device, const Device& of) {
 // ---- Variants: a file with `like` is about another device but for what it says. Names, prices and what was measured
 // of that very device are its own; `memory` may be a mapping, of what the last level has otherwise.
 
-const Node::Entry* entry_of(const Node& node, std::string_view key) {
-  const auto at = std::ranges::find_if(node.entries, [&](const auto& e) { return e.key == key; });
-  return at == node.entries.end() ? nullptr : &*at;
-}
-
 // The entries of `own`, and those of `base` that it lacks; but nothing of where a figure is from that `own` replaces.
 Node completed(Node own, const Node& base, std::string_view never) {
-  const bool capacity = entry_of(own, "capacity") != nullptr;
-  const bool bandwidth = entry_of(own, "bandwidth") != nullptr;
+  const bool capacity = own.find("capacity") != nullptr;
+  const bool bandwidth = own.find("bandwidth") != nullptr;
   const std::vector<std::string_view> left = words(never);
   for (const Node::Entry& entry : base.entries) {
     const bool of_capacity = entry.key == "board" || entry.key == "capacity_note" || entry.key == "provenance";
     const bool replaced = (capacity && of_capacity) || (bandwidth && entry.key == "bandwidth_provenance");
-    if (replaced || entry_of(own, entry.key) || std::ranges::count(left, entry.key) > 0) continue;
+    if (replaced || own.find(entry.key) || std::ranges::count(left, entry.key) > 0) continue;
     own.entries.push_back(entry);
   }
   return own;
@@ -474,9 +469,9 @@ Node completed(Node own, const Node& base, std::string_view never) {
 Node as_variant(const Node& own, const Node& base) {
   Node result = completed(own, base, "aliases title source notes prices power_shares measured_clock");
   for (Node::Entry& entry : result.entries) {
-    const Node::Entry* levels = entry.key == "memory" ? entry_of(base, "memory") : nullptr;
+    const Node* levels = entry.key == "memory" ? base.find("memory") : nullptr;
     if (levels == nullptr || entry.value.kind != Node::Kind::mapping) continue;
-    Node list = levels->value;
+    Node list = *levels;
     list.items.back() = completed(std::move(entry.value), list.items.back(), "");
     entry.value = std::move(list);
   }
@@ -485,16 +480,16 @@ Node as_variant(const Node& own, const Node& base) {
 
 // What `document` is a variant of, as text and read; nothing of a device that stands alone.
 std::optional<std::pair<Node, Device>> base_of(const descriptor::Document& document) {
-  const Node::Entry* like = entry_of(document.root, "like");
+  const Node* like = document.root.find("like");
   if (like == nullptr) return std::nullopt;
-  const std::string& name = like->value.scalar;
+  const std::string& name = like->scalar;
   Problems problems(document.file);
   if (name.empty() || descriptor::is_path(name) || descriptor::is_inline(name)) {
-    problems.add(like->value, "'like' must be the name of a device");
+    problems.add(*like, "'like' must be the name of a device");
     problems.throw_if_any();
   }
   const descriptor::Document base = descriptor::load(descriptor::Kind::device, name);
-  if (entry_of(base.root, "like")) problems.add(like->value, fmt::format("{} is itself like another device", name));
+  if (base.root.find("like")) problems.add(*like, fmt::format("{} is itself like another device", name));
   problems.throw_if_any();
   return std::pair(base.root, parse_device(base));
 }
@@ -602,7 +597,7 @@ Device parse_device(const descriptor::Document& document) {
   problems.throw_if_any();
   if (base) {
     const Device& from = base->second;
-    const bool own = entry_of(document.root, "peaks") != nullptr;
+    const bool own = document.root.find("peaks") != nullptr;
     const auto by = [&](const auto& now, const auto& then) {
       if (!own && now && then) scale_peaks(device, static_cast<double>(*now) / static_cast<double>(*then));
     };
@@ -679,18 +674,18 @@ Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std:
 // fifths are the end.
 Device with_power_limit(Device device, double watts) {
   constexpr double kAtRest = 0.25;  // of the board's power, as of an A100 (0.29)
-  constexpr double kLeast = 0.4;
+  const double rest = device.power_shares ? device.power_shares->idle : kAtRest;
+  const double least = std::max(0.4, rest + 0.1);
   if (!device.power_w) {
     throw Error::bad_input(fmt::format("`power-limit`: the file of {} does not say its power", device.name));
   }
   const double board = *device.power_w;
-  if (!(watts < board) || watts < kLeast * board) {
+  if (!(watts < board) || watts < least * board) {
     throw Error::bad_input(fmt::format("`power-limit` of {:.6g} W {}", watts,
                                        watts < board ? fmt::format("leaves {} hardly any clock", device.name)
                                                      : fmt::format("limits nothing of {}", device.name)),
-                           fmt::format("between {:.6g} and {:.6g} W", kLeast * board, board));
+                           fmt::format("between {:.6g} and {:.6g} W", least * board, board));
   }
-  const double rest = device.power_shares ? device.power_shares->idle : kAtRest;
   const double share = (watts / board - rest) / (1 - rest);
   const double clock = maths::pow(share, 1.0 / 3);
   device.power_limit = PowerLimit{board, clock, maths::pow(share, -1.0 / 6) - 1};

@@ -92,7 +92,7 @@ std::string era_of(const Device& device, const std::string& runtime, const std::
 std::string known_eras(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine) {
   std::vector<std::string> known;
   for (const EngineEra& era : eras) {
-    if (era.engine != engine || find_era({era}, family, engine) == nullptr) continue;
+    if ((!engine.empty() && era.engine != engine) || find_era({era}, family, era.engine) == nullptr) continue;
     known.push_back(fmt::format("{} ({})", era.name, era.since.empty() ? "from the first" : "from " + era.since));
   }
   return join(known, ", ");

@@ -71,7 +71,8 @@ const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view f
 const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_view family, const std::string& engine,
                              std::string_view text);
 
-// "vllm-v0 (from the first), vllm-v1 (from 0.8)": those of the engine for devices of the family.
+// "vllm-v0 (from the first), vllm-v1 (from 0.8)": those of the engine, or of all where none is
+// named, for devices of the family.
 std::string known_eras(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine);
 
 // The profile as the engine's tool of that name runs it. One that the engine does not know adds nothing, or is an

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/list.h"
@@ -21,9 +20,7 @@ namespace {
 // The default of families that have none of their own.
 constexpr std::string_view kAnyFamily = "any";
 
-bool covers(const RuntimeProfile& profile, std::string_view family) {
-  return std::ranges::find(profile.families, family) != profile.families.end();
-}
+bool covers(const RuntimeProfile& profile, std::string_view family) { return contains(profile.families, family); }
 
 // Those whose line `key` mentions `word`: few, so that a lookup does not parse every file there is. All without a key.
 std::vector<RuntimeProfile> profiles(std::string_view key = "", std::string_view word = "") {
@@ -247,7 +244,7 @@ RuntimeProfile compose(RuntimeProfile profile, const EngineEra& era, const Devic
   std::string kernels = profile.title_for(device);
   const std::string title = fmt::format("{}, kernels of {}", era.title, profile.title);
   const std::string source = fmt::format("{}; kernels: {}", era.source, profile.source);
-  const bool measured = std::ranges::find(era.measured_on, device.name) != era.measured_on.end();
+  const bool measured = contains(era.measured_on, device.name);
   if (measured && profile.hardware.empty()) {
     profile.hardware = device.name;
     profile.families.clear();
@@ -299,7 +296,7 @@ class Lookup {
       const std::string engine = engine_of(asked.name);
       if (engine.empty()) {
         throw Error::bad_input(fmt::format("no versions are known of runtime {}", quote(asked.name)),
-                               eras().empty() ? "" : fmt::format("known: {}", every_era()));
+                               eras().empty() ? "" : "known: " + known_eras(eras(), device_.family, ""));
       }
       era = era_by_text(eras(), device_.family, engine, asked.version);
       if (era == nullptr) {
@@ -363,7 +360,7 @@ class Lookup {
   // The era of that very name, which is its file's.
   const EngineEra* outright(const std::string& name) const {
     const std::vector<std::string> files = descriptor::names(descriptor::Kind::engine);
-    if (std::ranges::find(files, name) == files.end()) return nullptr;
+    if (!contains(files, name)) return nullptr;
     for (const EngineEra& era : eras()) {
       if (era.name == name && era.name != era.engine) return &era;
     }
@@ -389,13 +386,6 @@ class Lookup {
     if (era == nullptr) return std::nullopt;
     if (p == nullptr) p = fitted("");
     return p != nullptr ? std::optional(compose(*p, *era, device_)) : std::nullopt;
-  }
-  // Of all engines there is.
-  std::string every_era() const {
-    std::set<std::string> known;
-    for (const EngineEra& era : eras()) known.insert(known_eras(eras(), device_.family, era.engine));
-    known.erase("");
-    return fmt::format("{}", fmt::join(known, ", "));
   }
 
   static bool every(const RuntimeProfile&) { return true; }
@@ -441,7 +431,7 @@ RuntimeProfile chosen_profile(const Device& device, const std::string& text, Unk
 RuntimeProfile on(const Device& device, RuntimeProfile profile) {
   if (profile.origin == device.name) return profile;
   const auto known = descriptor::names(descriptor::Kind::device);
-  if (std::ranges::find(known, profile.origin) == known.end()) return profile;
+  if (!contains(known, profile.origin)) return profile;
   const Device from = load_device(profile.origin);
   return carried_over(std::move(profile), from, device);
 }

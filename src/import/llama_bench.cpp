@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/list.h"
 #include "base/load_once.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -190,7 +191,7 @@ class Tables {
     std::vector<std::string> cells;
     for (const std::string_view cell : split(line.substr(1), '|')) cells.emplace_back(trim(cell));
     if (!cells.empty() && cells.back().empty()) cells.pop_back();
-    const auto has = [&](const char* name) { return std::find(cells.begin(), cells.end(), name) != cells.end(); };
+    const auto has = [&](const char* name) { return contains(cells, name); };
     if (has("t/s") || has("S_TG t/s")) {
       batched_ = !has("t/s");
       names_ = std::move(cells);
@@ -460,7 +461,7 @@ class Steps {
     std::string remark = fill(record, step, row);
     static const std::vector<std::string_view> known = words(kKnown);
     for (const auto& [field, value] : record.fields) {
-      if (std::find(known.begin(), known.end(), field) == known.end()) into_->pass_over(field);
+      if (!contains(known, field)) into_->pass_over(field);
     }
     const std::string_view type = record["model_type"];
     constexpr double kLongest = 1e12;
@@ -619,17 +620,16 @@ class Steps {
   std::string find_device(const std::string& text) {
     if (const hardware::Device* device = load(text)) return device->name;
     const std::vector<std::string> own = words_of_title(text);
-    const auto has = [](const std::vector<std::string>& list, std::string_view word) {
-      return std::find(list.begin(), list.end(), word) != list.end();
-    };
     std::string best;
     std::size_t most = 0;
     bool alone = false;
     for (const Titled& titled : titled_devices()) {
       const std::vector<std::string>& title = titled.title;
-      const bool inside = std::all_of(title.begin(), title.end(), [&](const auto& word) { return has(own, word); });
-      const bool other = std::any_of(std::begin(kTelling), std::end(kTelling),
-                                     [&](std::string_view word) { return has(own, word) && !has(title, word); });
+      const bool inside =
+          std::all_of(title.begin(), title.end(), [&](const auto& word) { return contains(own, word); });
+      const bool other = std::any_of(std::begin(kTelling), std::end(kTelling), [&](std::string_view word) {
+        return contains(own, word) && !contains(title, word);
+      });
       if (!inside || other || title.size() < most) continue;
       alone = title.size() > most;
       most = title.size();

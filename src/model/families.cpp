@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <vector>
 
 #include "base/error.h"
@@ -590,15 +591,21 @@ std::optional<std::int64_t> Family::value_where_absent(Fact fact) const {
 }
 
 std::optional<Fact> fact_called(std::string_view key) {
-  if (key == "max_sequence_length") return Fact::max_position;  // of the first Llama files
-  for (const FactRow& row : kFacts) {
-    const auto calls_it_so = [&](const Family& family) {
-      const bool counts = family.experts.count == key || family.experts.other_count == key;
-      return family.key(row.fact) == key || (row.fact == Fact::experts && counts);
-    };
-    if (row.hf == key || std::ranges::any_of(kFamilies, calls_it_so)) return row.fact;
-  }
-  return std::nullopt;
+  static const auto called = [] {
+    std::map<std::string_view, Fact> facts = {{"max_sequence_length", Fact::max_position}};  // of the first Llama files
+    for (const FactRow& row : kFacts) {
+      facts.emplace(row.hf, row.fact);
+      for (const Family& family : kFamilies) {
+        facts.emplace(family.key(row.fact), row.fact);
+        if (row.fact != Fact::experts) continue;
+        facts.emplace(family.experts.count, row.fact);
+        facts.emplace(family.experts.other_count, row.fact);
+      }
+    }
+    return facts;
+  }();
+  const auto found = called.find(key);
+  return found == called.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string_view missing_ingredient(std::string_view architecture) {

@@ -20,15 +20,6 @@ namespace llmperf::model {
 using descriptor::Node;
 using descriptor::Reader;
 
-namespace {
-
-const Node* entry(const Node& mapping, std::string_view key) {
-  const auto found = std::ranges::find(mapping.entries, key, &Node::Entry::key);
-  return found == mapping.entries.end() ? nullptr : &found->value;
-}
-
-}  // namespace
-
 void ConfigReader::read() {
   read_dimensions();
   if (!family_.key(Fact::heads).empty()) family_.latent ? read_latent() : read_heads();
@@ -437,7 +428,7 @@ std::vector<std::string> ConfigReader::pass_over_harmless() {
   facts_.emplace(Fact::head_dim, layer.attention.head_dim);
   std::vector<std::string> texts;
   for (const std::string& unknown : reader.unknown_keys()) {
-    const Node& node = *entry(reader.node(), unknown);
+    const Node& node = *reader.node().find(unknown);
     const bool scalar = node.kind == Node::Kind::scalar;
     const auto number = scalar && !node.quoted ? parse_int(node.scalar) : std::nullopt;
     const std::optional<Fact> fact = number ? fact_called(unknown) : std::nullopt;
@@ -528,10 +519,10 @@ const Family* assumed_family(const std::string& assume) {
 
 // Rows of a classifier's head; `config` is whole.
 std::int64_t labels_of(const Node& config) {
-  if (const Node* said = entry(config, "num_labels")) {
+  if (const Node* said = config.find("num_labels")) {
     return std::clamp<std::int64_t>(parse_int(said->scalar).value_or(1), 1, kHiddenRange.max);
   }
-  const Node* names = entry(config, "id2label");
+  const Node* names = config.find("id2label");
   return names != nullptr && !names->entries.empty() ? std::ssize(names->entries) : 2;
 }
 
@@ -566,7 +557,7 @@ void read_head(Reader& reader, const Family& family, const Node& whole, Decoder&
 std::string read_dtype(const Node& whole, descriptor::Problems& problems) {
   std::string type;
   for (const char* key : {"dtype", "torch_dtype"}) {
-    const Node* said = entry(whole, key);
+    const Node* said = whole.find(key);
     if (said == nullptr || said->kind != Node::Kind::scalar) continue;
     const std::string own = said->scalar.substr(said->scalar.starts_with("torch.") ? 6 : 0);
     if (std::ranges::count(words("float32 float16 bfloat16 float64 float8_e4m3fn auto fp32 fp16 bf16"), own) == 0) {
@@ -579,8 +570,8 @@ std::string read_dtype(const Node& whole, descriptor::Problems& problems) {
 
 // A pipeline of diffusers (model_index.json) or one of its parts.
 void refuse_diffusers(const Node& whole, descriptor::Problems& problems) {
-  const Node* name = entry(whole, "_class_name");
-  if (name == nullptr || entry(whole, "model_type") != nullptr) return;
+  const Node* name = whole.find("_class_name");
+  if (name == nullptr || whole.find("model_type") != nullptr) return;
   std::string parts;
   for (const Node::Entry& part : whole.entries) {
     if (part.value.items.size() == 2) parts += ", " + part.key + " " + part.value.items[1].scalar;
@@ -637,13 +628,13 @@ void add_stored_layers(const std::vector<Layer>& layers, const std::vector<int>&
 // for the language model too; everything else there is about the other parts. Null: the config is all of one model.
 std::optional<Node> language_config(const Node& root) {
   for (const std::string_view key : {"text_config", "llm_config", "thinker_config"}) {
-    const Node* nested = entry(root, key);
+    const Node* nested = root.find(key);
     if (nested == nullptr || nested->kind != Node::Kind::mapping) continue;
     Node language = language_config(*nested).value_or(*nested);
     for (const char* shared :
          {"model_type", "tie_word_embeddings", "quantization_config", "quantization", "dtype", "torch_dtype"}) {
-      const Node* outer = entry(root, shared);
-      const bool has_own = entry(language, shared) != nullptr;
+      const Node* outer = root.find(shared);
+      const bool has_own = language.find(shared) != nullptr;
       if (outer != nullptr && !has_own) language.entries.push_back({shared, outer->line, outer->column, *outer});
     }
     return language;
@@ -689,8 +680,8 @@ Quantization read_quantization(Reader& reader, const descriptor::Document* besid
 }  // namespace
 
 bool is_hf_config(const descriptor::Document& document) {
-  return document.file.ends_with(".json") || entry(document.root, "model_type") != nullptr ||
-         entry(document.root, "architectures") != nullptr;
+  return document.file.ends_with(".json") || document.root.find("model_type") != nullptr ||
+         document.root.find("architectures") != nullptr;
 }
 
 Decoder parse_hf_config(const descriptor::Document& document, descriptor::Problems& problems,

@@ -137,7 +137,6 @@ class ModuleList {
 
   std::unordered_map<std::string, Name> names_;
   std::vector<Pattern> patterns_;
-  std::int64_t pattern_characters_ = 0;
 };
 
 struct Quantization {

@@ -758,8 +758,6 @@ void make_modernbert_layers(ConfigReader& config) {
 
 // Keys that only one architecture's config has, and that mean the same for all of its layers.
 
-using descriptor::Reader;
-
 // The config counts heads times kv_channels, and says whether there is no bias but that of the fused q, k, v matrix.
 void read_qwen_keys(ConfigReader& config) {
   Reader& reader = config.reader;

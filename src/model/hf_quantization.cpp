@@ -160,7 +160,6 @@ void ModuleList::add(std::string_view text, const descriptor::Node& where, descr
       NamePattern pattern = regex ? NamePattern::regex(text.substr(3)) : NamePattern::glob(text);
       const bool anywhere = text.starts_with('*') || text.starts_with("re:.*");
       patterns_.push_back({std::string(text), place, std::move(pattern), anywhere});
-      pattern_characters_ += static_cast<std::int64_t>(text.size());
     } catch (const Error& error) {
       problems.add(where,
                    fmt::format("pattern {} is not supported: {}", quote(text), error.diagnostics().front().message),
@@ -229,7 +228,9 @@ bool ModuleList::is_too_long(std::int64_t layers, descriptor::Problems& problems
   constexpr std::int64_t kMostMatches = 40'000;
   constexpr std::int64_t kMostCharacters = 1'000'000;  // of all patterns, once for each layer
   const auto most = static_cast<std::size_t>(kMostMatches / layers);
-  if (patterns_.size() <= most && pattern_characters_ * layers <= kMostCharacters) return false;
+  std::int64_t characters = 0;
+  for (const Pattern& pattern : patterns_) characters += std::ssize(pattern.text);
+  if (patterns_.size() <= most && characters * layers <= kMostCharacters) return false;
   const Place& where = patterns_[std::min(most, patterns_.size() - 1)].where;
   problems.add(where.line, where.column,
                patterns_.size() > most ? fmt::format("more than {} patterns for {} layers", most, layers)
@@ -396,10 +397,10 @@ void read_modelopt(Reader& reader, std::string_view ignored_key, Quantization& r
   // The same once more, in the words of compressed-tensors.
   const auto groups = reader.optional_mapping("config_groups");
   if (!groups || result.scheme.empty()) return;
+  const double said = parse_weight_scheme(result.scheme).expert.bits;
   for (const Node::Entry& entry : groups->node().entries) {
     Reader group(entry.value, reader.problems(), quote(entry.key));
     auto weights = group.optional_mapping("weights");
-    const double said = parse_weight_scheme(result.scheme).expert.bits;
     if (!weights || !weights->has("num_bits")) continue;
     const std::int64_t bits = weights->require_int("num_bits", {1, 64});
     if (is_sound(*weights, "num_bits", {1, 64}) && static_cast<double>(bits) != said) {

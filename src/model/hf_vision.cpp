@@ -16,8 +16,8 @@ using descriptor::Node;
 using descriptor::Reader;
 
 const Node* child(const Node& mapping, std::string_view key) {
-  const auto found = std::ranges::find(mapping.entries, key, &Node::Entry::key);
-  return found == mapping.entries.end() || found->value.kind == Node::Kind::null ? nullptr : &found->value;
+  const Node* value = mapping.find(key);
+  return value == nullptr || value->kind == Node::Kind::null ? nullptr : value;
 }
 
 struct TowerSource {

@@ -60,9 +60,9 @@ ModelFile load_model(const std::string& given, const std::string& assume) {
     if (descriptor::is_path(given) || descriptor::is_inline(given) || std::ranges::count(known, given) > 0) return file;
     const descriptor::ModelName name = descriptor::read_model_name(given);
     if (name.model == given && name.weights.empty()) return file;
-    file.weights = name.weights;
-    if (!file.weights.empty() && gguf_weights(file.weights) == nullptr) {
-      file.decoder.default_weights = file.weights;
+    if (!name.weights.empty()) file.weights = name.weights;
+    if (file.weights && gguf_weights(*file.weights) == nullptr) {
+      file.decoder.default_weights = *file.weights;
       file.decoder.mixture.clear();
     }
     file.decoder.assumed = "taken for " + given;

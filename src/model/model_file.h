@@ -22,7 +22,7 @@ struct ModelFile {
   Decoder decoder;
   std::optional<StoredModel> stored;  // of a GGUF file
   // How its weights are stored as the name that was given says ("Qwen/Qwen3-8B-AWQ"): a scheme or a GGUF file type.
-  std::string weights = {};
+  std::optional<std::string> weights = std::nullopt;
 };
 
 // A built-in name, or the path of a YAML file, a Hugging Face config.json, the folder that holds one (with a

@@ -148,11 +148,8 @@ std::int64_t TemporalAutoencoder::scale() const {
 }
 
 bool is_video_dit(const descriptor::Document& document) {
-  const auto& entries = document.root.entries;
-  return std::ranges::any_of(entries, [](const auto& entry) {
-    return entry.key == "kind" && entry.value.kind == descriptor::Node::Kind::scalar &&
-           entry.value.scalar == kVideoDitKind;
-  });
+  const descriptor::Node* kind = document.root.find("kind");
+  return kind != nullptr && kind->kind == descriptor::Node::Kind::scalar && kind->scalar == kVideoDitKind;
 }
 
 bool is_video_dit(const std::string& name_or_path) {

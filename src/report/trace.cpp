@@ -443,7 +443,7 @@ Trace step_trace(const estimate::VideoEstimator& estimator, const estimate::Vide
 Trace step_trace(const estimate::TrainingEstimator& estimator, const estimate::TrainingEstimate& e) {
   const estimate::Setup& setup = estimator.setup();
   TracedSteps steps = traced(e.fits ? timeline_steps(e) : std::vector<TimelineStep>(), e.phases,
-                             setup.execution.model->name, setup, training_label(setup));
+                             setup.execution.model->name, setup, profile_label(setup));
   if (!e.fits) {
     steps.notes.emplace_back(kNothing);
     return trace_of(std::move(steps));

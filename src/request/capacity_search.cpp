@@ -142,7 +142,7 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
     const auto tokens = static_cast<std::int64_t>(c.traffic.load.input.mean() + c.traffic.load.output.mean());
     serving::Replicas replicas = c.traffic.replicas;
     if (c.apart) replicas.prefill = replicas.decode = 1;
-    c.deployed = serving::deploy(setup, c.traffic.engine, replicas, tokens);
+    c.deployed = serving::deploy(setup, serving::choose_engine(c.traffic.engine, setup), replicas, tokens);
     k.binding = serving::Binding::length;
     requests_of(c.traffic, c.traffic.load.seed, c.resolved->model(), c.deployed->settings);
     k.engine = std::string(name(c.deployed->settings.kind));

@@ -26,7 +26,7 @@ namespace {
 
 using enum Values::Sort;
 
-constexpr double kMostRanks = 1 << 20;
+constexpr double kMostRanks = graph::kMostDevices;
 constexpr double kMaxTokens = static_cast<double>(estimate::kMaxTokens);
 constexpr double kMaxImages = 1000;
 constexpr double kMaxBatch = static_cast<double>(estimate::kMaxBatch);
@@ -506,13 +506,9 @@ void set(Request& request, const Field& field, const std::string& text) {
   match(
       field.member,
       [&](Text Request::*member) {
-        const auto* type = std::find_if(std::begin(kTypeWords), std::end(kTypeWords),
-                                        [&](const auto& words) { return words.first == text; });
-        if (type == std::end(kTypeWords) || !contains(kOfTypes, member)) {
-          request.*member = text;
-        } else {
-          request.*member = type->second.empty() ? Text() : Text(type->second);
-        }
+        const auto* type = std::ranges::find(kTypeWords, std::string_view(text), [](const auto& w) { return w.first; });
+        const bool known = type != std::end(kTypeWords) && contains(kOfTypes, member);
+        request.*member = !known ? Text(text) : type->second.empty() ? Text() : Text(type->second);
       },
       [&](Count Request::*member) {
         request.*member = count_value(name, text, static_cast<std::int64_t>(field.least),
@@ -599,15 +595,10 @@ Request parse_request(const descriptor::Document& document) {
   using descriptor::Node;
   descriptor::Problems problems(document.file);
   const Node* root = &document.root;
-  const auto is_key = [](std::string_view key) { return [key](const Node::Entry& e) { return e.key == key; }; };
-  const auto& all = root->entries;
-  if (const auto whole = std::find_if(all.begin(), all.end(), is_key("schema")); whole != all.end()) {
-    const auto own = std::find_if(all.begin(), all.end(), is_key("request"));
-    if (own == all.end()) {
-      throw Error::bad_input(quote(document.file) + " is a result without its request",
-                             "an object of a request's fields");
-    }
-    root = &own->value;
+  if (root->find("schema") != nullptr) root = root->find("request");
+  if (root == nullptr) {
+    throw Error::bad_input(quote(document.file) + " is a result without its request",
+                           "an object of a request's fields");
   }
   const descriptor::Reader mapping(*root, problems, "a request");  // reports what is none
   Request request;

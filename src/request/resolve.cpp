@@ -26,7 +26,6 @@
 namespace llmperf::request {
 namespace {
 
-constexpr std::int64_t kMaxDegree = 1 << 20;
 constexpr double kDefaultSeconds = 4;
 constexpr const char* kLeaveOut = "leave it out";
 
@@ -237,9 +236,9 @@ graph::Popularity routing_value(const std::string& text, const model::Decoder& m
 // "8" or "2x4".
 void read_tensor(const std::string& text, graph::Plan& plan) {
   const std::vector<std::string_view> sides = split(text, 'x');
-  plan.tensor = count_value("`tp`", sides.size() == 2 ? sides[1] : text, 1, kMaxDegree);
+  plan.tensor = count_value("`tp`", sides.size() == 2 ? sides[1] : text, 1, graph::kMostDevices);
   if (sides.size() != 2) return;
-  plan.tensor_rows = count_value("`tp`", sides[0], 1, kMaxDegree);
+  plan.tensor_rows = count_value("`tp`", sides[0], 1, graph::kMostDevices);
   plan.tensor *= plan.tensor_rows;
 }
 
@@ -257,7 +256,7 @@ void read_sequence(const std::string& text, graph::Plan& plan) {
       throw Error::bad_input(fmt::format("`sp`: {} is given twice", name));
     }
     seen.push_back(name);
-    (name == "ring" ? plan.ring : plan.ulysses) = count_value("`sp`", part.substr(colon + 1), 1, kMaxDegree);
+    (name == "ring" ? plan.ring : plan.ulysses) = count_value("`sp`", part.substr(colon + 1), 1, graph::kMostDevices);
   }
 }
 
@@ -277,7 +276,8 @@ graph::Plan read_plan(const Request& q) {
   const double product = static_cast<double>(plan.tensor) * static_cast<double>(plan.pipeline) *
                          static_cast<double>(plan.data) * static_cast<double>(plan.ulysses) *
                          static_cast<double>(plan.ring);
-  if (product > kMaxDegree) throw Error::bad_input(fmt::format("the plan takes more than {} devices", kMaxDegree));
+  if (product > graph::kMostDevices)
+    throw Error::bad_input(fmt::format("the plan takes more than {} devices", graph::kMostDevices));
   if (!q.devices) return plan;
   if (*q.devices % plan.devices() != 0 || (q.dp && *q.devices != plan.devices())) {
     throw Error::bad_input(
@@ -743,8 +743,8 @@ void read_sub_mesh(std::string_view text, graph::Plan& plan) {
   if (sides.size() != 2) {
     throw Error::bad_input(fmt::format("`stages`: cannot read the sub-mesh {}", quote(text)), "0-13@2x2/ulysses");
   }
-  const std::int64_t rows = count_value("`stages`", sides[0], 1, kMaxDegree);
-  const std::int64_t columns = count_value("`stages`", sides[1], 1, kMaxDegree);
+  const std::int64_t rows = count_value("`stages`", sides[0], 1, graph::kMostDevices);
+  const std::int64_t columns = count_value("`stages`", sides[1], 1, graph::kMostDevices);
   plan.tensor = plan.ulysses = 1;
   plan.tensor_rows = 0;
   if (strategy == "ulysses") {
@@ -818,8 +818,8 @@ std::vector<estimate::VideoStage> stages_value(const std::string& text, const gr
     const std::size_t at = part.find('@');
     const std::vector<std::string_view> ends = split(part.substr(0, at), '-');
     if (ends.size() != 2) throw Error::bad_input(fmt::format("`stages`: cannot read {}", quote(part)), "0-13,14-27");
-    estimate::VideoStage stage{count_value("`stages`", ends[0], 0, kMaxDegree),
-                               count_value("`stages`", ends[1], 0, kMaxDegree), plan};
+    estimate::VideoStage stage{count_value("`stages`", ends[0], 0, graph::kMostDevices),
+                               count_value("`stages`", ends[1], 0, graph::kMostDevices), plan};
     if (at != std::string_view::npos) read_sub_mesh(part.substr(at + 1), stage.plan);
     stages.push_back(stage);
   }
@@ -851,7 +851,7 @@ std::vector<std::string> listed_devices(const std::string& text) {
   for (const std::string_view part : split(text, '+')) {
     const std::size_t times = std::min(part.find_first_not_of("0123456789"), part.size());
     const bool counted = times > 0 && times + 1 < part.size() && part[times] == 'x';
-    const std::int64_t count = counted ? count_value("`hw`", part.substr(0, times), 1, kMaxDegree) : 1;
+    const std::int64_t count = counted ? count_value("`hw`", part.substr(0, times), 1, graph::kMostDevices) : 1;
     if (names.size() + static_cast<std::size_t>(count) > kMost) {
       throw Error::bad_input(fmt::format("`hw`: a list of more than {} devices", kMost));
     }
@@ -938,7 +938,7 @@ std::unique_ptr<Resolved> resolve(const Request& given, Workload workload, Sourc
     r->video = sources.video(*request.model);
   } else {
     r->file = sources.model(*request.model, request.assume.value_or(""));
-    if (!request.weights && !r->file.weights.empty()) r->asked.weights = r->file.weights;
+    if (!request.weights) r->asked.weights = r->file.weights;
   }
   const std::vector<std::string> names = listed_devices(required(request.hw, "hw"));
   r->devices = static_cast<std::int64_t>(names.size());
@@ -991,25 +991,27 @@ namespace {
 
 // What a request leaves out, weights that are most of what a step waits for, and two micro-batches that take longer
 // than one batch.
-void note_serving(Resolved& r) {
-  auto& text = std::get<Generation>(r.work);
+void note_serving(const Resolved& r, std::vector<std::string>& notes) {
+  const auto& text = std::get<Generation>(r.work);
   const estimate::Serving& serving = text.choices.serving;
-  estimate::Setup setup = text.estimator->setup();
+  const estimate::Setup& setup = text.estimator->setup();
   if (serving.verify > 1) {  // without a draft
-    setup.notes.push_back(fmt::format(
+    notes.push_back(fmt::format(
         "a step verifies {} tokens of every sequence; what drafts the other {} is left out{}", serving.verify,
         serving.verify - 1, r.model().next_token_layers > 0 ? " (the model's own layer for further tokens, say)" : ""));
   }
-  if (setup.host && setup.profile && setup.execution.streams_weights) {
+  const bool sends = setup.execution.streams_weights && setup.execution.weights.computes_on_host();
+  if (setup.host && setup.profile && sends) {
     for (const estimate::Phase& phase : text.estimator->run(text.scenario).phases) {
       const double uploads = estimate::shares_of(phase.ops)[static_cast<std::size_t>(estimate::Part::uploads)];
       if (uploads < 0.5) continue;
       constexpr std::int64_t kLong = 2048;
-      const bool more = setup.execution.micro_batch < kLong;
-      setup.notes.push_back(fmt::format("{} of {} is the host sending weights, for every micro-batch anew{}{}",
-                                        format_share(uploads), phase.name,
-                                        more ? fmt::format("; `ubatch` {} does so less often", kLong) : "",
-                                        setup.pinned_weights ? "" : "; `no-mmap` does so faster"));
+      const std::int64_t tokens = phase.first.count * phase.first.new_tokens;
+      const bool more = setup.execution.micro_batch < std::min(kLong, tokens);
+      notes.push_back(fmt::format("{} of {} is the host sending weights, for every micro-batch anew{}{}",
+                                  format_share(uploads), phase.name,
+                                  more ? fmt::format("; `ubatch` {} does so less often", kLong) : "",
+                                  setup.pinned_weights ? "" : "; `no-mmap` does so faster"));
     }
   }
   if (serving.overlap_batches > 1) {
@@ -1021,23 +1023,20 @@ void note_serving(Resolved& r) {
     for (const estimate::Phase& phase : with.phases) {
       const estimate::Phase* one = without.phase(phase.name);
       if (one == nullptr || phase.time <= one->time) continue;
-      setup.notes.push_back(fmt::format("two micro-batches make a step of {} longer: {}, and {} without", phase.name,
-                                        format_seconds(phase.time), format_seconds(one->time)));
+      notes.push_back(fmt::format("two micro-batches make a step of {} longer: {}, and {} without", phase.name,
+                                  format_seconds(phase.time), format_seconds(one->time)));
     }
   }
-  if (setup.notes.size() == text.estimator->setup().notes.size()) return;
-  text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
 }
 
 // What changes no time is told and not refused, as it may at another batch.
-void note_idle(Resolved& r, Sources& sources) {
-  auto& text = std::get<Generation>(r.work);
-  estimate::Setup setup = text.estimator->setup();
-  const std::size_t notes = setup.notes.size();
+void note_idle(const Resolved& r, Sources& sources, std::vector<std::string>& notes) {
+  const auto& text = std::get<Generation>(r.work);
   std::optional<estimate::Estimate> with;
   for (const char* name : {"execution", "activations", "gguf-era"}) {
     const auto given = get(r.asked, field(name));
-    if (!given || (name == std::string_view("activations") && !setup.execution.weights.gguf)) continue;
+    if (!given || (name == std::string_view("activations") && !text.estimator->setup().execution.weights.gguf))
+      continue;
     Request plain = r.asked;
     set(plain, field(name), "");
     const auto other = resolve(plain, Workload::text, sources, Unused::taken);
@@ -1047,12 +1046,11 @@ void note_idle(Resolved& r, Sources& sources) {
     const auto& choices = std::get<Generation>(other->work).choices;
     const bool hidden =
         choices.dispatch != text.choices.dispatch || choices.decode_dispatch != text.choices.decode_dispatch;
-    setup.notes.push_back(fmt::format(
+    notes.push_back(fmt::format(
         "{} {} takes as long as {}", name, *given,
         hidden ? fmt::format("{}'s own: what the host does is hidden behind the device's work", r.profile->name)
                : "without it"));
   }
-  if (setup.notes.size() > notes) text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
 }
 
 }  // namespace
@@ -1084,8 +1082,14 @@ std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unus
   if (auto* text = std::get_if<Generation>(&r->work)) {
     text->scenario = scenario_of(request, r->model());
     check_scenario(text->scenario, text->choices);
-    if (unused == Unused::refused) note_idle(*r, sources);
-    note_serving(*r);
+    std::vector<std::string> notes;
+    if (unused == Unused::refused) note_idle(*r, sources, notes);
+    note_serving(*r, notes);
+    if (!notes.empty()) {
+      estimate::Setup setup = text->estimator->setup();
+      setup.notes.insert(setup.notes.end(), notes.begin(), notes.end());
+      text->estimator = std::make_unique<estimate::Estimator>(std::move(setup));
+    }
   }
   return r;
 }

@@ -204,7 +204,7 @@ Traffic read_traffic(const Resolved& r) {
   if (q.slo) t.slo = serving::parse_slo(*q.slo);
   if (!q.trace) {
     if (q.lengths) named("lengths", *q.lengths, std::array<std::string_view, 2>{"spread", "exact"});
-    if (q.lengths != "exact") spread_lengths(r, t);
+    if (q.concurrency && q.lengths != "exact") spread_lengths(r, t);
     return t;
   }
   t.trace = serving::load_trace(*q.trace, q.requests.value_or(0));

@@ -212,8 +212,13 @@ std::optional<Band> training_band(const estimate::Setup& setup, const estimate::
   return band(setup, "training", !training_extrapolations(setup, e).empty());
 }
 
-std::string training_label(const estimate::Setup& setup) {
-  return setup.profile ? setup.profile->title_for(*setup.device) + replaced_text(setup) : label(setup);
+std::string profile_label(const estimate::Platform& platform) {
+  return platform.profile ? platform.profile->title_for(*platform.device) + replaced_text(platform) : label(platform);
+}
+
+std::string profile_label(const estimate::Setup& setup) {
+  if (setup.profile == nullptr) return label(setup);
+  return profile_label(static_cast<const estimate::Platform&>(setup)) + replaced_text(setup.execution.model->source);
 }
 
 std::vector<std::string> training_extrapolations(const estimate::Setup& setup, const estimate::TrainingEstimate& e) {

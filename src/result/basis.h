@@ -64,8 +64,9 @@ std::vector<std::string> extrapolations(const estimate::Setup& setup, const esti
 std::string options_text(const estimate::VideoSetup& setup);
 std::vector<std::string> extrapolations(const estimate::VideoSetup& setup);
 std::optional<Band> band(const estimate::VideoSetup& setup);
-// What the numbers are: those of a runtime profile, or the upper bound.
-std::string training_label(const estimate::Setup& setup);
+// The profile alone that the numbers are of, without whose it is; what label() says where there is none.
+std::string profile_label(const estimate::Platform& platform);
+std::string profile_label(const estimate::Setup& setup);
 // In which ways the step lies outside of the published runs that the profile was compared with; empty inside, and
 // without such a profile.
 std::vector<std::string> training_extrapolations(const estimate::Setup& setup,

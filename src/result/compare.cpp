@@ -185,7 +185,7 @@ Type fields_of(const Fields<VideoCompareStep>&) {
 
 Type fields_of(Fields<TextComparison> f) {
   using C = TextComparison;
-  return f.of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
+  return f.of("label", "the profile both sets run under", [](const C& c) { return profile_label(*c.setup); })
       .of("inputs", "the request", [](const C& c) { return ComparedInputs{&c}; })
       .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
       .of<&C::comparison, &estimate::Comparison::phases>("phases", "of the whole difference; none unless both fit")
@@ -195,17 +195,12 @@ Type fields_of(Fields<TextComparison> f) {
 Type fields_of(Fields<VideoComparison> f) {
   using C = VideoComparison;
   using V = estimate::Comparison;
-  return f.of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
+  return f.of("label", "the profile both sets run under", [](const C& c) { return profile_label(*c.setup); })
       .of("inputs", "the request", [](const C& c) { return ComparedVideoInputs{&c}; })
       .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
       .of<&C::comparison, &V::classes>("classes", "of the whole difference; none unless both fit")
       .of<&C::comparison, &V::phases>("phases", "likewise")
       .of<&C::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
-}
-
-std::string compare_label(const estimate::Platform& platform) {
-  if (platform.profile == nullptr) return label(platform);
-  return platform.profile->title_for(*platform.device) + replaced_text(platform);
 }
 
 std::vector<TextCompareStep> steps_of(const TextComparison& c) {

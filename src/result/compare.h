@@ -18,8 +18,6 @@ struct VideoComparison {
   const estimate::VideoSetup* setup;
   const estimate::Comparison* comparison;
 };
-// The profile both sets run under, or that there is none.
-std::string compare_label(const estimate::Platform& platform);
 
 // A step of one; its columns are those of the CSV.
 struct TextCompareStep {

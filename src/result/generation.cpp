@@ -410,6 +410,11 @@ std::optional<double> per_token(const Training& t, std::optional<double> of_step
 
 }  // namespace
 
+std::optional<double> Training::cost_per_million_tokens() const {
+  const std::optional<double> one = per_token(*this, spent().cost);
+  return one ? std::optional(1e6 * *one) : std::nullopt;
+}
+
 Type fields_of(const Fields<TrainingInputs>&) {
   using I = TrainingInputs;
   return named_model_and_device<I>()
@@ -487,11 +492,7 @@ Type fields_of(const Fields<Training>&) {
           .always()
           .spread([](const T& t) { return RunSpent{t.spent()}; })
           .of("cost_per_step", "all devices for `step_s`, in `currency`", [](const T& t) { return t.spent().cost; })
-          .of("cost_per_million_tokens", "of the global batch",
-              [](const T& t) -> std::optional<double> {
-                const std::optional<double> one = per_token(t, t.spent().cost);
-                return one ? std::optional(1e6 * *one) : std::nullopt;
-              })
+          .of<&T::cost_per_million_tokens>("cost_per_million_tokens", "of the global batch")
           .of("joules_per_token", "an upper bound, as the power",
               [](const T& t) { return per_token(t, t.spent().joules); })
           .spread([](const T& t) { return PriceUsed{&t.setup->price}; })

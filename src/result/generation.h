@@ -62,11 +62,12 @@ Type fields_of(const Fields<Generation>&);
 struct Training : Answer {
   static constexpr Also kAlso = Also::hidden;
   Training(const estimate::Setup& s, const estimate::TrainingEstimate& e)
-      : Answer(s, training_label(s)), setup(&s), estimate(&e) {}
+      : Answer(s, profile_label(s)), setup(&s), estimate(&e) {}
   std::vector<std::string> beyond() const;
   Bands bands() const;
 
   estimate::Spent spent() const;  // a step
+  std::optional<double> cost_per_million_tokens() const;
 
   const estimate::Setup* setup;
   const estimate::TrainingEstimate* estimate;

@@ -66,11 +66,10 @@ estimate::EngineMemory memory_of(const EngineSettings& s, std::int64_t sequence_
           .sequence_tokens = sequence_tokens};
 }
 
-Deployed deploy(const estimate::Setup& setup, const EngineChoices& engine, const Replicas& replicas,
+Deployed deploy(const estimate::Setup& setup, const EngineSettings& s, const Replicas& replicas,
                 std::int64_t sequence_tokens) {
   Deployed d_;
-  d_.settings = choose_engine(engine, setup);
-  const EngineSettings& s = d_.settings;
+  d_.settings = s;
   d_.kv = estimate::kv_capacity(estimate::Estimator(setup), memory_of(s, sequence_tokens));
   const std::int64_t blocks = s.kv_blocks.value_or(d_.kv.blocks);
   if (blocks <= 0) {

@@ -53,7 +53,7 @@ struct Deployed {
   std::int64_t devices = 1;  // of all replicas
 };
 // Throws Error(infeasible) where the weights leave no room for a cache.
-Deployed deploy(const estimate::Setup& setup, const EngineChoices& engine, const Replicas& replicas = {},
+Deployed deploy(const estimate::Setup& setup, const EngineSettings& engine, const Replicas& replicas = {},
                 std::int64_t sequence_tokens = 0);
 
 // Least, middle and most of what several runs gave.

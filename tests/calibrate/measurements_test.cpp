@@ -303,6 +303,14 @@ TEST_CASE("a line that cannot be read is refused with its reason, and the others
   CHECK(m.refused[0].message == "'batch' must be an integer between 1 and 1000000000, not '0'");
   CHECK(m.refused[1].where.line == 4);
   CHECK_THROWS_AS(refuse_none(m.refused), Error);
+  std::string broken;  // alike, and each is told
+  for (int line = 0; line < 150; ++line) broken += line % 2 == 0 ? "d,\"1,vllm\n" : good;
+  std::ofstream(path) << kSteps + broken;
+  const Measurements half = read_measurements(paths);
+  CHECK(half.rows.size() == 75);
+  REQUIRE(half.refused.size() == 75);
+  CHECK(half.refused.back().where.line == 150);
+  CHECK(half.refused.back().message == "a quoted field does not end on its line");
   std::ofstream(path) << kSteps + "d,1,vllm,graph,,m,bf16,0,decode,1,10,1\n";  // of which nothing is left
   CHECK_THROWS_AS(read_measurements(paths), Error);
   std::remove(path.c_str());

@@ -69,6 +69,7 @@ TEST_CASE("the source of a file that stands in place of a built-in one begins wi
   };
   CHECK(source("h100-sxm") == file + ", in place of the built-in file; a guess");
   CHECK(replacing(source("h100-sxm")) == file);
+  CHECK(replacing("its release notes; kernels: /p/x.yaml, in place of the built-in file; a table") == "/p/x.yaml");
   CHECK(source("H100 SXM") == source("h100-sxm"));  // whatever it is called
   CHECK(source("mine") == "a guess");
   CHECK(replacing(source("a100-sxm-80gb")).empty());

@@ -331,6 +331,8 @@ TEST_CASE("under a power limit the clock is the cube root of the share above res
   CHECK_THROWS_AS(with_power_limit(load_device("apple-m4"), 30), Error);  // says no power
   card.power_shares = PowerShares{.idle = 0.4, .memory = 0.2, .matrix = 0.5};
   CHECK(with_power_limit(card, 280).power_limit->clock == Approx(0.7937));  // (280 - 160) / 240
+  card.power_shares->idle = 0.45;
+  CHECK_THROWS_AS(with_power_limit(card, 170), Error);  // less than it draws at rest
   CHECK(parse_watts("245W") == 245.0);
   CHECK(parse_watts("0.3 kW") == 300.0);
   CHECK(parse_watts("245") == 245.0);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "catch.h"
 #include "request/price.h"
 #include "request/resolve.h"
@@ -175,6 +176,19 @@ TEST_CASE("a prompt is cut into pieces where it can be", "[request]") {
         std::string::npos);
   CHECK(refused(R"("model": "bert-base-uncased", "prefill_chunk": 256)")
             .find("is an encoder: it reads every text once") != std::string::npos);
+}
+
+TEST_CASE("longer micro-batches are advised where a step has more than one", "[request]") {
+  Sources sources;
+  const auto notes = [&](const std::string& more) {
+    const auto resolved =
+        resolve(read(R"({"hw": "rtx4090", "weights": "q4_0", "model": "llama-2-7b", "gen": 1)" + more + "}"), sources);
+    return join(std::get<Generation>(resolved->work).estimator->setup().notes, "; ");
+  };
+  CHECK(notes("").empty());  // nothing stays on the host
+  CHECK_THAT(notes(R"(, "gpu_layers": 0, "prompt": 512)"), Catch::Contains("is the host sending weights"));
+  CHECK_THAT(notes(R"(, "gpu_layers": 0, "prompt": 512)"), !Catch::Contains("ubatch"));
+  CHECK_THAT(notes(R"(, "gpu_layers": 0, "prompt": 4096)"), Catch::Contains("`ubatch` 2048 does so less often"));
 }
 
 TEST_CASE("what is said of a host that computes nothing is refused, and of experts that there are none of",

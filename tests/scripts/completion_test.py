@@ -68,6 +68,9 @@ class Candidates(CandidatesTest):
         self.assertEqual(self.offered("estimate", "--hw=rtx2080t"), ["--hw=rtx2080ti"])
         self.assertEqual(self.offered("estimate", "-mqwen-1."), ["-mqwen-1.8b"])
         self.assertEqual(self.offered("estimate", "--format=js"), ["--format=json"])
+        # Flags of other tools are whole words, too: -ngl is no -n of "gl".
+        self.assertEqual(self.offered("estimate", "-ngl", ""), ["all"])
+        self.assertIn("--gen", self.offered("estimate", "-ngl", "12", "--"))
 
     def test_of_a_list_the_last_item_is_completed(self):
         sort, names = self.candidates("estimate", "--options", "all,no_fl")

@@ -165,7 +165,8 @@ class SpeculativeDecoding(ProgramTest):
         self.assertAlmostEqual(eight["rows"][0]["decode_B_s"] * 8, one["rows"][0]["decode_B_s"])
         self.assertIsNone(one["rows"][0]["kv_tokens_that_fit"])
         self.assertGreater(eight["rows"][0]["kv_tokens_that_fit"], 1_000_000)
-        self.assertIn("--tp", self.run_program("limits", "-m", "llama-3.1-70b", "--hw", "h100-sxm", "--tp", "7").stderr)
+        refused = self.run_program("limits", "-m", "llama-3.1-70b", "--hw", "h100-sxm", "--tp", "7").stderr
+        self.assertIn("error: --tp: 64 heads", refused)
 
     def test_a_pair_that_does_not_fit_says_so(self):
         words = ["limits", "-m", "llama-2-13b", "--hw", "rtx4090", "--draft", "llama-2-7b", "--accept", "0.7"]

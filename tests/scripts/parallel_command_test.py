@@ -93,6 +93,8 @@ class Parallel(ProgramTest):
         # 83 is prime and more than the 80 layers: no axis takes it.
         self.assert_bad_input([*LLAMA[:6], "83", *LLAMA[7:]], "no plan over 83 devices")
         self.assert_bad_input([*LLAMA, "--weights", "q4_k_m"], "plans do not go with GGUF formats")
+        named = ["parallel", "-m", "unsloth/Qwen3-8B-GGUF:Q4_K_M", *LLAMA[3:]]  # as the name says
+        self.assert_bad_input(named, "plans do not go with GGUF formats (q4_k_m)")
         self.assert_bad_input([*GPT, "--recompute", "fully"], "--recompute: there is no 'fully'", "full")
         self.assert_bad_input(["parallel", "-m", "mixtral-8x7b", *LLAMA[3:], "--symbolic"], "formulas are for dense models")
         alone = ["parallel", "-m", "llama-2-70b", "--hw", "h100-sxm", "--devices", "1", "--seq", "128"]

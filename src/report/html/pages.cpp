@@ -677,11 +677,14 @@ void write_side_by_side(const Section& s, Json results) {
   HtmlTable table{"headline", s.labels.list_title("headline"), {{"name", s.labels.key("name"), false}}, {}};
   for (const Json& result : results) {
     table.columns.push_back({"after", find_text(result, "name"), true});
-    std::size_t i = 0;
-    for (const Json& row : result.at("headline")) {
-      const std::string path = find_text(row, "name");
+    const Json* list = find(result, "headline");
+    for (std::size_t i = 0; list != nullptr && is_list_of_objects(*list) && i < list->size(); ++i) {
+      const std::string path = find_text((*list)[i], "name");
+      const Json* after = find((*list)[i], "after");
       if (i == table.rows.size()) table.rows.push_back({{s.labels.title(last_key(path)), {}}});
-      table.rows[i++].push_back(shown(row.at("after"), last_key(path), parent_of(path, {}), s.labels));
+      table.rows[i].resize(table.columns.size() - 1);  // results before it may say less
+      table.rows[i].push_back(shown(after != nullptr && is_scalar(*after) ? *after : Json(), last_key(path),
+                                    parent_of(path, {}), s.labels));
     }
   }
   s.page.table(table);

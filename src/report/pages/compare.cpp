@@ -108,9 +108,8 @@ Fields headline(const Setup& setup, const Comparison& c) {
     const std::optional<Seconds>& decode = first.times[1].time;
     if (decode) f.rows.emplace_back("decode step", change_text(*decode, *last.times[1].time));
   }
-  f.rows.emplace_back("memory",
-                      fmt::format("{} to {} of {}", format_bytes_binary(first.memory), format_bytes_binary(last.memory),
-                                  format_bytes_binary(*setup.device->dram().capacity)));
+  f.rows.emplace_back("memory", fmt::format("{} to {}", format_bytes_binary(first.memory),
+                                            of_capacity(last.memory, *setup.device->dram().capacity)));
   if (c.steps.size() == 1) {
     // A runtime that always does what it can has no more in "all" than in "none".
     f.rows.emplace_back("note", setup.profile
@@ -189,7 +188,7 @@ Document document(const Setup& setup, const estimate::Scenario& s, const Compari
   if (x.plan.devices() > 1) request += "; " + plan_text(setup, x.split);
   Document doc{
       Heading{fmt::format("Runtime options: {} on {}", x.model->name, title_text(*setup.device, x.plan.devices())),
-              compare_label(setup)},
+              profile_label(setup)},
       Paragraph{std::move(request)}, headline(setup, c), step_table(setup, c)};
   if (Table where = where_table(c); !where.rows.empty()) doc.emplace_back(std::move(where));
   if (c.steps.size() > 1) {
@@ -214,9 +213,8 @@ Fields headline(const VideoSetup& setup, const Comparison& c) {
     f.rows.emplace_back("matrix peak", fmt::format("{} to {} of it in a step", format_share(first.step_utilisation),
                                                    format_share(last.step_utilisation)));
   }
-  f.rows.emplace_back("memory",
-                      fmt::format("{} to {} of {}", format_bytes_binary(first.memory), format_bytes_binary(last.memory),
-                                  format_bytes_binary(*setup.device->dram().capacity)));
+  f.rows.emplace_back("memory", fmt::format("{} to {}", format_bytes_binary(first.memory),
+                                            of_capacity(last.memory, *setup.device->dram().capacity)));
   if (c.steps.size() == 1) {
     f.rows.emplace_back("note", setup.profile ? fmt::format("the two sets of options are the same to {}: name switches "
                                                             "that it lacks, as in fused_qk_norm,fused_modulate",
@@ -294,7 +292,7 @@ Table class_table(const Comparison& c) {
 Document document(const VideoSetup& setup, const Comparison& c) {
   Document doc{Heading{fmt::format("Runtime options: {} on {}", setup.execution.model->name,
                                    title_text(*setup.device, setup.devices())),
-                       compare_label(setup)},
+                       profile_label(setup)},
                Paragraph{fmt::format("{} to {}", request_text(setup), c.steps.back().options)}, headline(setup, c),
                step_table(c)};
   if (Table where = where_class_table(c); !where.rows.empty()) doc.emplace_back(std::move(where));

@@ -41,20 +41,19 @@ Fields headline(const ProgramStudy& study) {
   const ProgramSetup& setup = *study.setup;
   const Phase& p = e.phase();
   Fields f;
-  const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
-  add("time", p.time.value > 0 ? fmt::format("{} (bound by {})", format_seconds(p.time), bound_shares(p)) : "0 s");
-  if (p.time.value > 0) add("of roof", format_share(p.roof / p.time));
-  add("matrix FLOPs",
-      fmt::format("{}{}", format_flops(p.work.matrix),
-                  e.peak.value > 0 ? fmt::format(", {} of {}", format_share(e.utilisation), format_flops_rate(e.peak))
-                                   : std::string()));
-  add("vector FLOPs", format_flops(p.work.vector));
-  add("memory traffic", format_bytes(p.work.bytes()));
-  if (p.work.network.value > 0) add("network", network_text({&p, 1}));
-  add("error band",
-      setup.profile == nullptr ? no_band_text(setup) : "none: the profile was compared with no compiled programs");
-  add("memory", fmt::format("{}: needs {} of {}", e.fits ? "fits" : "does not fit",
-                            format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity)));
+  f.add("time", p.time.value > 0 ? fmt::format("{} (bound by {})", format_seconds(p.time), bound_shares(p)) : "0 s");
+  if (p.time.value > 0) f.add("of roof", format_share(p.roof / p.time));
+  f.add("matrix FLOPs",
+        fmt::format("{}{}", format_flops(p.work.matrix),
+                    e.peak.value > 0 ? fmt::format(", {} of {}", format_share(e.utilisation), format_flops_rate(e.peak))
+                                     : std::string()));
+  f.add("vector FLOPs", format_flops(p.work.vector));
+  f.add("memory traffic", format_bytes(p.work.bytes()));
+  if (p.work.network.value > 0) f.add("network", network_text({&p, 1}));
+  f.add("error band",
+        setup.profile == nullptr ? no_band_text(setup) : "none: the profile was compared with no compiled programs");
+  f.add("memory",
+        fmt::format("{}: needs {}", e.fits ? "fits" : "does not fit", of_capacity(e.memory.total(), e.capacity)));
   return f;
 }
 

@@ -119,11 +119,10 @@ Paragraph sentence(const Training& training) {
   const double each = e.tokens_per_second / d(e.plan.devices());
   const std::string all =
       e.plan.devices() > 1 ? fmt::format(" a device ({} in all)", number_text(e.tokens_per_second)) : "";
-  std::optional<double> cost = training.spent().cost;
-  if (cost) *cost *= 1e6 / (e.tokens_per_second * e.time.value);
   return opening(fmt::format("{} tokens/s{}, a step of {}, MFU {}", number_text(each), all, format_seconds(e.time),
                              format_share(e.mfu)),
-                 e.memory.total(), e.capacity, cost_text(setup.price, cost, "per million tokens"), setup,
+                 e.memory.total(), e.capacity,
+                 cost_text(setup.price, training.cost_per_million_tokens(), "per million tokens"), setup,
                  {training_band(setup, e)}, !training_extrapolations(setup, e).empty());
 }
 
@@ -175,7 +174,7 @@ Document document(const Training& training, Detail detail) {
   const bool full = detail != Detail::summary;
   Heading heading{
       fmt::format("Training {} on {}", setup.execution.model->name, title_text(*setup.device, e.plan.devices())),
-      training_label(setup)};
+      profile_label(setup)};
   if (!e.fits) {
     const std::string stage =
         e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.fullest_stage + 1, e.plan.pipeline) : "";

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/integer.h"
+#include "base/list.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "calibrate/measurements.h"
@@ -312,12 +313,9 @@ std::string marks(const calibrate::ValidatedRow& r) {
 
 // Takes out what all rows of several have alike.
 std::vector<std::string> take_shared(std::vector<std::vector<std::string>>& rows) {
-  const auto has = [](const auto& row, const auto& part) {
-    return std::find(row.begin(), row.end(), part) != row.end();
-  };
   std::vector<std::string> shared = rows.size() < 2 ? std::vector<std::string>() : rows.front();
-  for (const auto& row : rows) std::erase_if(shared, [&](const auto& part) { return !has(row, part); });
-  for (auto& row : rows) std::erase_if(row, [&](const auto& part) { return has(shared, part); });
+  for (const auto& row : rows) std::erase_if(shared, [&](const auto& part) { return !contains(row, part); });
+  for (auto& row : rows) std::erase_if(row, [&](const auto& part) { return contains(shared, part); });
   return shared;
 }
 

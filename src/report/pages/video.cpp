@@ -93,16 +93,15 @@ Fields headline(const Video& video, bool full) {
   const VideoEstimate& e = *video.estimate;
   Fields f;
   const std::optional<Band> b = band(setup);
-  const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
-  add("request", request_text(setup));
-  add("generation", fmt::format("{} ({})", with_band(e.generation, b), phase_shares(e)));
-  add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));
-  add("latent", latent_text(setup.execution.shape));
-  add("matrix peak", utilisation_text(e));
+  f.add("request", request_text(setup));
+  f.add("generation", fmt::format("{} ({})", with_band(e.generation, b), phase_shares(e)));
+  f.add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));
+  f.add("latent", latent_text(setup.execution.shape));
+  f.add("matrix peak", utilisation_text(e));
   add_spent(setup.price, video.spent(), "a generation", f);
   add_sureness(setup, band_line(setup), extrapolations(setup), f);
-  if (setup.devices() > 1) add("network", network_text({&e.phases[1], 1}));
-  if (!full) add("memory", parts_text(memory_table(e, false)));
+  if (setup.devices() > 1) f.add("network", network_text({&e.phases[1], 1}));
+  if (!full) f.add("memory", parts_text(memory_table(e, false)));
   if (!full) add_notes(setup.notes, f);
   return f;
 }
