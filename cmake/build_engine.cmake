@@ -18,7 +18,8 @@ foreach(library fmt nlohmann)
   unset(found)
 endforeach()
 file(MAKE_DIRECTORY ${FOLDER})
-run("writing the engine's data" ${EMBED} ${FOLDER}/embedded.new)
+cmake_path(SET root NORMALIZE ${SOURCE}/../..)
+run("writing the engine's data" ${EMBED} ${FOLDER}/embedded.new ${root} engine)
 file(COPY_FILE ${FOLDER}/embedded.new ${FOLDER}/embedded.cpp ONLY_IF_DIFFERENT)
 
 # Debian's emscripten needs node's packages of Debian, which a node from elsewhere does not look for.

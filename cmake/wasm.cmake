@@ -30,8 +30,6 @@ function(llmperf_build_engine)
   file(REMOVE ${folder}/failed)
 
   set(source ${PROJECT_SOURCE_DIR}/bindings/wasm)
-  add_executable(llmperf_embed_data ${source}/embed.cpp)
-  target_link_libraries(llmperf_embed_data PRIVATE llmperf_descriptor llmperf_options nlohmann_json::nlohmann_json ${LLMPERF_FMT})
   get_target_property(json nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
   get_target_property(fmt fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp ${PROJECT_SOURCE_DIR}/src/*.h

@@ -1,17 +1,11 @@
-// In place of descriptor/yaml.cpp: what is embedded is JSON here (embed.cpp). YAML that a user has is made JSON by the
-// page.
+// In place of descriptor/yaml.cpp: YAML that a user has is made JSON by the page, and what is embedded is read already.
 #include "base/error.h"
 #include "descriptor/node.h"
 
 namespace llmperf::descriptor {
 
-Document parse_yaml(std::string_view text, std::string file) {
-  const std::size_t json = text.rfind("\n{\"");  // behind the lines by which names are looked up
-  if (json == std::string_view::npos) {
-    throw Error(ErrorKind::bad_input,
-                {{{std::move(file), 0, 0}, "YAML is read by the page", "give its values as JSON"}});
-  }
-  return parse_json(text.substr(json + 1), std::move(file));
+Document parse_yaml(std::string_view, std::string file) {
+  throw Error(ErrorKind::bad_input, {{{std::move(file), 0, 0}, "YAML is read by the page", "give its values as JSON"}});
 }
 
 }  // namespace llmperf::descriptor

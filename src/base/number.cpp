@@ -1,5 +1,6 @@
 #include "base/number.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <charconv>
@@ -76,8 +77,12 @@ constexpr int kDigits = 4;
 // With the first of the ascending `units` that brings the rounded number below `limit`.
 std::string format_scaled(double value, std::span<const Unit> units, std::string_view suffix, double limit = 1000) {
   if (!std::isfinite(value)) return "n/a";
+  // Rounding lifts to the limit only what is close to it.
+  const auto reaches_limit = [&](double scaled) {
+    return scaled >= limit || (scaled > 0.99 * limit && round_significant(scaled, kDigits) >= limit);
+  };
   std::size_t i = 0;
-  while (i + 1 < units.size() && std::abs(round_significant(value / units[i].scale, kDigits)) >= limit) ++i;
+  while (i + 1 < units.size() && reaches_limit(std::abs(value / units[i].scale))) ++i;
   return fmt::format("{} {}{}", format_significant(value / units[i].scale, kDigits), units[i].name, suffix);
 }
 
@@ -142,8 +147,10 @@ std::string format_share(double ratio) {
 std::string format_significant(double value, int digits) {
   if (!std::isfinite(value)) return "n/a";
   if (value == 0) return "0";
-  const double rounded = round_significant(value, digits);
-  const int exponent = static_cast<int>(std::floor(std::log10(std::abs(rounded))));
+  const auto exponent_of = [](double number) { return static_cast<int>(std::floor(std::log10(std::abs(number)))); };
+  int exponent = exponent_of(value);
+  const bool may_carry = exponent_of(value / 0.9) > exponent;  // 9.96 to 10
+  if (may_carry) exponent = exponent_of(round_significant(value, digits));
   if (exponent < -6 || exponent > 15) return fmt::format("{:.{}g}", value, digits);
   const int decimals = std::max(0, digits - 1 - exponent);
   std::string text = fmt::format("{:.{}f}", value, decimals);
@@ -152,6 +159,17 @@ std::string format_significant(double value, int digits) {
     if (text.ends_with('.')) text.pop_back();
   }
   return text;
+}
+
+void append_shortest(std::string& out, double value) {
+  constexpr double kAllWhole = 9007199254740992.0;
+  if (value == std::floor(value) && std::abs(value) < kAllWhole) {
+    const fmt::format_int digits(static_cast<std::int64_t>(value));
+    out.append(digits.data(), digits.size());
+  } else {
+    char digits[32];
+    out.append(digits, fmt::format_to(digits, FMT_COMPILE("{}"), value));
+  }
 }
 
 }  // namespace llmperf

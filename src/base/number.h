@@ -35,6 +35,8 @@ std::string format_bandwidth(BytesPerSecond r);   // "1008 GB/s": as datasheets 
 std::string format_seconds(Seconds t);            // "15.32 ms"
 std::string format_count(double count);           // "7,721,324,544" (integers, thousands separated)
 std::string format_share(double ratio);           // "93.4 %" of a ratio 0.934, always one decimal
-std::string format_significant(double value, int digits = 4);  // without trailing zeros: "0.125", "24"
+std::string format_significant(double value, int digits = 4);
+// The shortest text that reads back the same; whole numbers without an exponent as far as doubles hold them all.
+void append_shortest(std::string& out, double value);  // without trailing zeros: "0.125", "24"
 
 }  // namespace llmperf

@@ -5,40 +5,26 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
-#include <map>
-#include <mutex>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/load_once.h"
 #include "base/text.h"
+#include "descriptor/packed.h"
 
 namespace llmperf::descriptor {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  std::string_view path;
-  std::string_view extension;
-  std::string_view noun;
-};
-constexpr Folder kFolders[] = {{"models", ".yaml", "model"},
-                               {"hardware/devices", ".yaml", "hardware"},
-                               {"hardware/runtimes", ".yaml", "runtime profile"},
-                               {"hardware/engines", ".yaml", "engine"},
-                               {"hardware/measurements", ".csv", "measurements"},
-                               {"hardware/traces", ".csv", "trace"},
-                               {"programs", ".yaml", "table for programs"},
-                               {"scenarios", ".yaml", "scenario"}};
-const Folder& folder(Kind kind) { return kFolders[static_cast<std::size_t>(kind)]; }
+const KindOfFile& kind_of_file(Kind kind) { return kKindsOfFiles[static_cast<std::size_t>(kind)]; }
 
 // The folders of LLMPERF_PATH that hold files of this kind.
 std::vector<std::string> search_folders(Kind kind) {
   std::vector<std::string> folders;
   const char* path = std::getenv("LLMPERF_PATH");
   for (const std::string_view directory : split(path == nullptr ? "" : path, ':')) {
-    if (!directory.empty()) folders.push_back(std::string(directory) + '/' + std::string(folder(kind).path));
+    if (!directory.empty()) folders.push_back(std::string(directory) + '/' + std::string(kind_of_file(kind).folder));
   }
   return folders;
 }
@@ -62,14 +48,6 @@ std::vector<std::string> model_words(std::string_view name) {
   return words_of(name.substr(name.find('/') + 1), {"instruct", "chat", "it", "hf", "base", "meta"});
 }
 
-// What stands behind `key` ("\nhf_id:") in the first line of a file that it begins.
-std::string_view value_of(const EmbeddedFile& file, std::string_view key) {
-  const std::size_t at = file.text.find(key);
-  if (at == std::string_view::npos) return {};
-  const std::size_t begin = at + key.size();
-  return trim(file.text.substr(begin, file.text.find('\n', begin) - begin));
-}
-
 // The letters and digits of a model's name: "llama3.1-8b" is llama-3.1-8b.
 std::string model_key(std::string_view name) {
   std::string key;
@@ -87,10 +65,13 @@ std::vector<std::string_view> models_called(std::string_view name) {
     for (const EmbeddedFile& file : embedded_files()) {
       if (file.kind != Kind::model || wanted.empty() || (!found.empty() && found.back() == file.name)) continue;
       const auto means = [&](std::string_view text) { return !text.empty() && form(text) == wanted; };
-      const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');
-      const bool called = means(file.name) || means(value_of(file, "\nhf_id:")) ||
-                          std::ranges::any_of(aliases, [&](auto a) { return means(trim(a)); });
-      if (called) found.push_back(file.name);
+      const auto says = [&](std::string_view key, const auto& rule) {
+        return std::ranges::any_of(packed_values(file.text, key), rule);
+      };
+      const auto one_means = [&](std::string_view names) {
+        return std::ranges::any_of(split(names, ','), [&](std::string_view one) { return means(trim(one)); });
+      };
+      if (means(file.name) || says("hf_id", means) || says("aliases", one_means)) found.push_back(file.name);
     }
   };
   search(model_words);
@@ -152,17 +133,25 @@ std::string device_key(std::string_view name) {
   return key;
 }
 
+// The size of a device's memory as its board is sold, "24gb" of "24 GB"; empty: its file does not say.
+std::string size_of_board(const EmbeddedFile& file) {
+  const Node root = unpack(file.text);
+  const Node* memory = root.find("memory");
+  if (memory == nullptr) return {};
+  // The last level's, which is all that a variant's file may have.
+  const Node* board = (memory->items.empty() ? *memory : memory->items.back()).find("board");
+  return board == nullptr ? "" : board->scalar.substr(0, board->scalar.find(' ')) + "gb";
+}
+
 // By its name, title or an alias, with or without the size of its memory ("RTX 4090 24GB").
 bool is_called(const EmbeddedFile& file, std::string_view key) {
-  const std::string_view board = value_of(file, "\n    board:");
-  const std::string size = std::string(board.substr(0, board.find(' '))) + "gb";
   const auto means = [&](std::string_view name) {
     const std::string own = device_key(name);
-    return !own.empty() && (key == own || (!board.empty() && key == own + size));
+    if (own.empty() || !key.starts_with(own)) return false;
+    return key == own || (key.ends_with("gb") && key.substr(own.size()) == size_of_board(file));
   };
-  if (means(file.name) || means(value_of(file, "\ntitle:"))) return true;
-  const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');
-  return std::ranges::any_of(aliases, means);
+  const auto says = [&](std::string_view of) { return std::ranges::any_of(packed_values(file.text, of), means); };
+  return means(file.name) || says("title") || says("aliases");
 }
 
 // Those that are called so, else devices that have all the words. Of several of these the one that plugs into a board
@@ -306,7 +295,7 @@ std::vector<std::string> names(Kind kind) {
     std::error_code ignored;  // a directory of the path that does not exist holds no names
     for (fs::directory_iterator file(directory, ignored), end; file != end; file.increment(ignored)) {
       if (ignored) break;
-      if (file->path().extension() == folder(kind).extension) found.push_back(file->path().stem().string());
+      if (file->path().extension() == kind_of_file(kind).extension) found.push_back(file->path().stem().string());
     }
   }
   std::ranges::sort(found);
@@ -322,32 +311,37 @@ struct Found {
   const EmbeddedFile* embedded = nullptr;
   bool replaces = false;
 };
+const EmbeddedFile* built_in_file(Kind kind, std::string_view name) {
+  const std::span<const EmbeddedFile> files = embedded_files();
+  const auto at = std::ranges::lower_bound(files, std::pair(kind, name), {},
+                                           [](const EmbeddedFile& file) { return std::pair(file.kind, file.name); });
+  return at != files.end() && at->kind == kind && at->name == name ? &*at : nullptr;
+}
 Found find(Kind kind, const std::string& name_or_path) {
   if (is_path(name_or_path)) return {name_or_path};
-  const auto files = embedded_files();
-  const auto built_in = std::ranges::find_if(
-      files, [&](const EmbeddedFile& file) { return file.kind == kind && file.name == name_or_path; });
+  const EmbeddedFile* built_in = built_in_file(kind, name_or_path);
   for (const std::string& directory : search_folders(kind)) {
-    std::string path = directory + '/' + name_or_path + std::string(folder(kind).extension);
+    std::string path = directory + '/' + name_or_path + std::string(kind_of_file(kind).extension);
     std::error_code ignored;
-    if (fs::exists(path, ignored)) return {std::move(path), nullptr, built_in != files.end()};
+    if (fs::exists(path, ignored)) return {std::move(path), nullptr, built_in != nullptr};
   }
-  if (built_in != files.end()) return {std::string(built_in->path), &*built_in};
+  if (built_in != nullptr) return {std::string(built_in->path), built_in};
   const std::vector<std::string_view> meant = called(kind, name_or_path);
   if (meant.size() == 1) return find(kind, std::string(meant.front()));
   if (meant.size() > 1) {
-    throw Error::bad_input(quote(name_or_path) + " may be more than one " + std::string(folder(kind).noun),
+    throw Error::bad_input(quote(name_or_path) + " may be more than one " + std::string(kind_of_file(kind).noun),
                            join(std::vector<std::string>(meant.begin(), meant.end()), ", "));
   }
   std::error_code ignored;
   if (fs::exists(name_or_path, ignored)) {
-    throw Error::bad_input("unknown " + std::string(folder(kind).noun) + " " + quote(name_or_path),
+    throw Error::bad_input("unknown " + std::string(kind_of_file(kind).noun) + " " + quote(name_or_path),
                            "a file or folder of that name here is ./" + name_or_path);
   }
   std::string hint = hint_for(kind, kind == Kind::model ? read_model_name(name_or_path).model : name_or_path);
   const bool id = kind == Kind::model && name_or_path.find('/') != std::string::npos;
   if (id) hint += "; of a model that is not built in give its config.json";
-  throw Error::bad_input("unknown " + std::string(folder(kind).noun) + " " + quote(name_or_path), std::move(hint));
+  throw Error::bad_input("unknown " + std::string(kind_of_file(kind).noun) + " " + quote(name_or_path),
+                         std::move(hint));
 }
 
 constexpr std::string_view kReplacing = ", in place of the built-in file";
@@ -359,14 +353,6 @@ void say_source(Document& document) {
   at->value.kind = Node::Kind::scalar;
   const std::string own = at->value.scalar.empty() ? "" : "; " + at->value.scalar;
   at->value.scalar = document.file + std::string(kReplacing) + own;
-}
-
-// What is embedded never changes, and some of it (an engine's eras) is asked for with every device there is.
-Document parse_once(const EmbeddedFile& file) {
-  static std::mutex mutex;
-  static std::map<const EmbeddedFile*, Document> parsed;
-  const std::scoped_lock lock(mutex);
-  return load_once(parsed, &file, [&] { return parse_yaml(file.text, std::string(file.path)); });
 }
 
 }  // namespace
@@ -382,10 +368,22 @@ Document load(Kind kind, const std::string& name_or_path) {
   const JsonRules rules = kind == Kind::model ? kConfigRules : JsonRules();
   if (is_inline(name_or_path)) return parse_json(name_or_path, "inline.json", rules);
   const Found found = find(kind, name_or_path);
-  if (found.embedded) return parse_once(*found.embedded);
+  if (found.embedded) return {found.path, unpack(found.embedded->text)};
   Document document = parse_file(found.path, rules);
   if (found.replaces && kind <= Kind::engine) say_source(document);
   return document;
+}
+
+std::vector<std::vector<std::string>> values(Kind kind, const std::string& name,
+                                             std::initializer_list<std::string_view> keys) {
+  const Found found = find(kind, name);
+  const std::string own = found.embedded ? std::string() : pack(parse_file(found.path).root);
+  std::vector<std::vector<std::string>> texts;
+  for (const std::string_view key : keys) {
+    const std::vector<std::string_view> parts = packed_values(found.embedded ? found.embedded->text : own, key);
+    texts.emplace_back(parts.begin(), parts.end());
+  }
+  return texts;
 }
 
 Text load_text(Kind kind, const std::string& name_or_path, std::size_t max_bytes) {

@@ -10,6 +10,7 @@
 // where figures are from says that.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,11 +31,27 @@ enum class Kind {
   scenario
 };  // measurements and traces of requests are CSV, the rest YAML
 
+// Where files of a kind stand, in the project and under a directory of the search path.
+struct KindOfFile {
+  std::string_view folder;
+  std::string_view extension;
+  std::string_view noun;
+  bool in_engine = true;  // whether the engine of pages has them
+};
+inline constexpr KindOfFile kKindsOfFiles[] = {{"models", ".yaml", "model"},
+                                               {"hardware/devices", ".yaml", "hardware"},
+                                               {"hardware/runtimes", ".yaml", "runtime profile"},
+                                               {"hardware/engines", ".yaml", "engine"},
+                                               {"hardware/measurements", ".csv", "measurements", false},
+                                               {"hardware/traces", ".csv", "trace"},
+                                               {"programs", ".yaml", "table for programs", false},
+                                               {"scenarios", ".yaml", "scenario", false}};
+
 struct EmbeddedFile {
   Kind kind;
   std::string_view name;  // "qwen-7b"
   std::string_view path;  // "models/qwen-7b.yaml", as shown in diagnostics
-  std::string_view text;
+  std::string_view text;  // of CSV as it stands, of YAML as packed.h has it
 };
 
 // All embedded files, sorted by kind and name. Generated at build time from models/, hardware/, programs/
@@ -59,7 +76,11 @@ std::vector<std::string> names(Kind kind);
 // The document a name or path means. Throws Error(bad_input): unknown name with the nearest ones, or what parse_file
 // throws.
 Document load(Kind kind, const std::string& name_or_path);
-// The text that a name or path means, and the path to show in messages.
+// What the file of that name has at each of `keys` of its outermost mapping, without the rest being read: a scalar, the
+// scalars of a list, or nothing. Throws as load() does.
+std::vector<std::vector<std::string>> values(Kind kind, const std::string& name,
+                                             std::initializer_list<std::string_view> keys);
+// The text of measurements or a trace that a name or path means, and the path to show in messages.
 struct Text {
   std::string path;
   std::string text;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
+#include "base/list.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -90,6 +92,7 @@ void Problems::throw_if_any() {
 
 Reader::Reader(const Node& node, Problems& problems, std::string what)
     : node_(&node), problems_(&problems), what_(std::move(what)) {
+  asked_.reserve(node.entries.size() + 4);  // most keys that are asked for are there
   if (node.kind != Node::Kind::mapping) {
     problems.add(node, fmt::format("{} must be a mapping of keys to values, not {}", what_, found(node)));
   }
@@ -101,8 +104,9 @@ bool Reader::has(std::string_view key) const {
 }
 
 const Node* Reader::find(std::string_view key) {
-  if (std::ranges::find(asked_, key) == asked_.end()) asked_.emplace_back(key);
-  return has(key) ? node_->find(key) : nullptr;
+  asked_.emplace_back(key);
+  const Node* value = node_->find(key);
+  return value != nullptr && value->kind != Node::Kind::null ? value : nullptr;
 }
 
 // The value of a required key; reports it missing. (A node that is no mapping was reported as a whole.)
@@ -245,10 +249,11 @@ std::optional<Reader> Reader::optional_mapping(std::string_view key) {
 }
 
 std::vector<Reader> Reader::optional_mappings(std::string_view key) {
+  const std::span<const Node> items = read_items(key, "mappings");
+  const std::string what = items.empty() ? "" : "an item of " + quote(key);
   std::vector<Reader> readers;
-  for (const Node& item : read_items(key, "mappings")) {
-    readers.emplace_back(item, *problems_, "an item of " + quote(key));
-  }
+  readers.reserve(items.size());
+  for (const Node& item : items) readers.emplace_back(item, *problems_, what);
   return readers;
 }
 
@@ -283,10 +288,14 @@ std::vector<std::string> Reader::unknown_keys() const {
 
 void Reader::finish(std::string_view advice) {
   bool told = false;  // the names there are, and the advice
+  std::vector<std::string> known;
   for (const Node::Entry& entry : node_->entries) {
     if (std::ranges::find(asked_, entry.key) != asked_.end()) continue;
     if (problems_->full()) return;
-    std::string hint = told && nearest_names(entry.key, asked_).empty() ? "" : name_hint(entry.key, asked_);
+    if (known.empty())
+      std::ranges::remove_copy_if(asked_, std::back_inserter(known),
+                                  [&](const auto& key) { return contains(known, key); });
+    std::string hint = told && nearest_names(entry.key, known).empty() ? "" : name_hint(entry.key, known);
     if (!advice.empty() && !told) hint += (hint.empty() ? "" : " ") + std::string(advice);
     told = true;
     problems_->add(entry.line, entry.column, "unknown key " + quote(entry.key), std::move(hint));

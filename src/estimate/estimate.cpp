@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/integer.h"
+#include "base/load_once.h"
 #include "estimate/context_sum.h"
 #include "estimate/schedule.h"
 #include "mapper/roofline/step_overhead.h"
@@ -111,6 +112,8 @@ Estimator::Estimator(Setup setup)
 
 void Estimator::set_draft_tokens(std::int64_t tokens) {
   estimate::set_draft_tokens(tokens, setup_);
+  largest_batches_.clear();
+  longest_contexts_.clear();
   draft_->setup_.serving.drafts = tokens;
 }
 
@@ -120,6 +123,8 @@ void Estimator::set_plan(const graph::Plan& plan) {
   e.split = split_layers();
   if (draft_) draft_->set_plan(draft_plan(*draft_->setup_.execution.model, plan));
   stages_.clear();
+  largest_batches_.clear();
+  longest_contexts_.clear();
   for (std::int64_t i = 0; i < plan.pipeline; ++i) {
     stages_.push_back({e.split.layers_of_kinds(*e.model, i), cost::stage_weight_bytes(e, i)});
     if (i == 0) stages_.back().weights += cost::vision_weight_bytes(e);
@@ -818,17 +823,11 @@ Bytes Estimator::room(const Scenario& scenario) const {
   return setup_.host ? std::min(device, host_capacity() - m.host.total()) : device;
 }
 
-void Estimator::limits(const Scenario& scenario, Estimate& result) const {
-  const auto room = [&](const Scenario& s) { return this->room(s).value; };
+std::int64_t Estimator::largest_batch(const Scenario& scenario) const {
   const auto batch_room = [&](std::int64_t batch) {
     Scenario other = scenario;
     other.batch = batch;
-    return room(other);
-  };
-  const auto of_prompt = [&](std::int64_t prompt) {
-    Scenario other = scenario;
-    other.prompt = prompt;
-    return other;
+    return room(other).value;
   };
   // Batches that fill the pipeline are computed in smaller parts: among those alone the room never grows.
   const std::int64_t unit = batch_unit();
@@ -836,14 +835,37 @@ void Estimator::limits(const Scenario& scenario, Estimate& result) const {
   const std::int64_t stages = whole ? 1 : setup_.execution.plan.pipeline;
   const std::int64_t full = unit * stages;
   const std::int64_t filled = full * largest(kMaxBatch / full, [&](std::int64_t n) { return batch_room(full * n); });
-  result.largest_batch = filled;
+  std::int64_t found = filled;
   for (std::int64_t batch = filled + unit; batch < std::min(filled + full, kMaxBatch + 1); batch += unit) {
-    if (batch_room(batch) >= 0) result.largest_batch = batch;
+    if (batch_room(batch) >= 0) found = batch;
   }
+  return found;
+}
+
+std::int64_t Estimator::longest_context(const Scenario& scenario) const {
+  const auto of_prompt = [&](std::int64_t prompt) {
+    Scenario other = scenario;
+    other.prompt = prompt;
+    return other;
+  };
   const std::int64_t piece = prompt_unit();
   const std::int64_t prompt =
-      piece * largest(kMaxTokens / piece, [&](std::int64_t pieces) { return room(of_prompt(piece * pieces)); });
-  result.longest_context = prompt > 0 ? tokens(of_prompt(prompt)) : 0;
+      piece * largest(kMaxTokens / piece, [&](std::int64_t pieces) { return room(of_prompt(piece * pieces)).value; });
+  return prompt > 0 ? tokens(of_prompt(prompt)) : 0;
+}
+
+void Estimator::limits(const Scenario& scenario, Estimate& result) {
+  constexpr std::size_t kMost = 4096;
+  const auto once = [&](auto& found, Scenario key, auto&& find) {
+    if (found.size() > kMost) found.clear();
+    return load_once(found, key, find);
+  };
+  Scenario any_batch = scenario;
+  any_batch.batch = 0;
+  Scenario any_prompt = scenario;
+  any_prompt.prompt = 0;
+  result.largest_batch = once(largest_batches_, any_batch, [&] { return largest_batch(scenario); });
+  result.longest_context = once(longest_contexts_, any_prompt, [&] { return longest_context(scenario); });
 }
 
 }  // namespace llmperf::estimate

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,7 @@ struct Scenario {
 
   std::int64_t image_tokens() const { return images * image.prompt_tokens; }
   std::int64_t decode_context() const { return depth + prompt; }  // tokens cached before the first decode step
+  auto operator<=>(const Scenario&) const = default;
 };
 
 inline constexpr std::int64_t kMaxBatch = 1'000'000;
@@ -213,7 +215,9 @@ class Estimator {
   Bytes prompt_activation(const Scenario& scenario) const;
   // llama.cpp's compute buffers beside stage `stage`.
   model::PlacedBytes compute_buffers(const Scenario& scenario, std::size_t stage) const;
-  void limits(const Scenario& scenario, Estimate& result) const;
+  void limits(const Scenario& scenario, Estimate& result);
+  std::int64_t largest_batch(const Scenario& scenario) const;
+  std::int64_t longest_context(const Scenario& scenario) const;
   void spend(Estimate& result) const;
   struct PlacedMemory {
     cost::Memory device;
@@ -233,6 +237,8 @@ class Estimator {
   std::vector<double> samples_;  // scratch of sum_over_context
   std::vector<double> seconds_;  // scratch: the times of the ops of a step
   std::vector<double> sums_;
+  // What limits() has found under this plan: of scenarios that differ in nothing that it depends on it is the same.
+  std::map<Scenario, std::int64_t> largest_batches_, longest_contexts_;
 };
 
 }  // namespace llmperf::estimate

@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
 #include "base/error.h"
 #include "base/list.h"
 #include "base/load_once.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "hardware/beyond_range.h"
@@ -20,23 +22,39 @@ namespace {
 // The default of families that have none of their own.
 constexpr std::string_view kAnyFamily = "any";
 
-bool covers(const RuntimeProfile& profile, std::string_view family) { return contains(profile.families, family); }
+// What a profile's file says of itself, so that a lookup reads no more of the files than it chooses from.
+struct Head {
+  std::string file;
+  std::string name, hardware, engine, tool, workload;
+  bool preferred = false;
+  std::vector<std::string> families;
 
-// Those whose line `key` mentions `word`: few, so that a lookup does not parse every file there is. All without a key.
-std::vector<RuntimeProfile> profiles(std::string_view key = "", std::string_view word = "") {
-  std::vector<RuntimeProfile> found;
+  RuntimeProfile profile() const { return parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, file)); }
+};
+
+Head read_head(const std::string& file) {
+  const auto found =
+      descriptor::values(descriptor::Kind::runtime, file,
+                         {"name", "hardware", "engine", "tool", "workload", "preferred", "based_on", "families"});
+  const auto said = [&](std::size_t i) { return join(found[i], ","); };
+  Head head{file, said(0), said(1), said(2), said(3), said(4), said(5) == "true", found[7]};
+  if (head.name.empty()) head.profile();  // which says what is wrong with the file
+  // Of what is based on another profile, its engine.
+  if (head.engine.empty() && !found[6].empty()) head.engine = read_head(found[6].front()).engine;
+  return head;
+}
+
+// Those that are the device's own or defaults of its family.
+std::vector<Head> heads_for(const Device& device) {
+  std::vector<Head> heads;
   for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
-    if (!key.empty()) {
-      const descriptor::Text text = descriptor::load_text(descriptor::Kind::runtime, file);
-      const auto lines = split(text.text, '\n');
-      const bool mentioned = std::ranges::any_of(lines, [&](std::string_view line) {
-        return line.starts_with(key) && line.find(word) != std::string_view::npos;
-      });
-      if (!mentioned) continue;
+    const auto found = descriptor::values(descriptor::Kind::runtime, file, {"hardware", "families"});
+    const std::vector<std::string>& families = found[1];
+    if (contains(found[0], device.name) || contains(families, device.family) || contains(families, kAnyFamily)) {
+      heads.push_back(read_head(file));
     }
-    found.push_back(parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, file)));
   }
-  return found;
+  return heads;
 }
 
 // "torchair-2024b", then "torchair".
@@ -50,21 +68,18 @@ std::vector<std::string> prefixes(const std::string& name) {
   return result;
 }
 
-// The best of those that `fits` says may be taken: by name, longest prefix first; without a name the preferred one,
-// else the first that is the device's own.
-template <class Fits>
-const RuntimeProfile* choose(const std::vector<RuntimeProfile>& all, const std::string& name, Fits&& fits) {
+// The best of them: by name, longest prefix first; without a name the preferred one, else the first that is the
+// device's own.
+const Head* choose(const std::vector<Head>& all, const std::string& name) {
   for (const std::string& prefix : prefixes(name)) {
-    for (const RuntimeProfile& p : all) {
-      if (p.name == prefix && fits(p)) return &p;
-    }
+    const auto found = std::ranges::find(all, prefix, &Head::name);
+    if (found != all.end()) return &*found;
   }
   if (!name.empty()) return nullptr;
-  const RuntimeProfile* first = nullptr;
-  for (const RuntimeProfile& p : all) {
-    if (!fits(p)) continue;
-    if (p.preferred) return &p;
-    if (first == nullptr && p.families.empty()) first = &p;
+  const Head* first = nullptr;
+  for (const Head& head : all) {
+    if (head.preferred) return &head;
+    if (first == nullptr && head.families.empty()) first = &head;
   }
   return first;
 }
@@ -178,13 +193,19 @@ const FittedError* RuntimeProfile::error_of(std::string_view group) const {
 
 std::vector<std::string> runtimes_of(const Device& device) {
   std::vector<std::string> result;
-  for (const RuntimeProfile& p : profiles("hardware:", device.name)) {
-    if (p.hardware == device.name) result.push_back(p.name);
+  for (const Head& head : heads_for(device)) {
+    if (head.hardware == device.name) result.push_back(head.name);
   }
   return result;
 }
 
-std::vector<RuntimeProfile> all_runtime_profiles() { return profiles(); }
+std::vector<RuntimeProfile> all_runtime_profiles() {
+  std::vector<RuntimeProfile> all;
+  for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
+    all.push_back(parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, file)));
+  }
+  return all;
+}
 
 namespace {
 
@@ -283,11 +304,15 @@ class Lookup {
  public:
   // A profile of a tool is for that tool, and with `any_tool` for who says nothing of tools and versions.
   Lookup(const Device& device, Workload workload, const Asked& asked = {}, bool any_tool = false)
-      : device_(device), workload_(workload), own_(of_workload(profiles("hardware:", device.name))) {
+      : device_(device), language_(workload == Workload::language), heads_(heads_for(device)) {
+    std::erase_if(heads_, [&](const Head& head) { return (head.workload == name(Workload::video)) == language_; });
     any_tool = any_tool && asked.tool.empty() && asked.version.empty();
-    std::erase_if(own_, [&](const RuntimeProfile& p) {
-      return p.hardware != device.name || !(p.tool.empty() || p.tool == asked.tool || any_tool);
+    std::ranges::copy_if(heads_, std::back_inserter(own_), [&](const Head& head) {
+      return head.hardware == device.name && (head.tool.empty() || head.tool == asked.tool || any_tool);
     });
+    for (const std::string& era : descriptor::names(descriptor::Kind::engine)) {
+      if (language_) engines_[era] = join(descriptor::values(descriptor::Kind::engine, era, {"engine"}).front(), "");
+    }
   }
 
   RuntimeProfile strict(const Asked& asked) const {
@@ -295,13 +320,14 @@ class Lookup {
     if (era == nullptr && !asked.version.empty() && asked.version != "unknown") {
       const std::string engine = engine_of(asked.name);
       if (engine.empty()) {
+        const std::string known = known_eras(every_era(), device_.family, "");
         throw Error::bad_input(fmt::format("no versions are known of runtime {}", quote(asked.name)),
-                               eras().empty() ? "" : "known: " + known_eras(eras(), device_.family, ""));
+                               known.empty() ? "" : "known: " + known);
       }
-      era = era_by_text(eras(), device_.family, engine, asked.version);
+      era = era_by_text(eras_of(engine), device_.family, engine, asked.version);
       if (era == nullptr) {
         throw Error::bad_input(fmt::format("no era of {} has version {}", engine, quote(asked.version)),
-                               "known: " + known_eras(eras(), device_.family, engine));
+                               "known: " + known_eras(eras_of(engine), device_.family, engine));
       }
     }
     if (era != nullptr && find_era({*era}, device_.family, era->engine) == nullptr) {
@@ -311,11 +337,11 @@ class Lookup {
     if (std::optional<RuntimeProfile> p = found(asked.name, era)) return *std::move(p);
     // The name is no runtime of this device's family.
     std::vector<std::string> known = {"none"};
-    for (const RuntimeProfile& p : own_) known.push_back(p.name);
+    for (const Head& head : own_) known.push_back(head.name);
     for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
-      for (const RuntimeProfile& p : classes(family)) known.push_back(p.name);
+      for (const Head& head : classes(family)) known.push_back(head.name);
     }
-    for (const EngineEra& e : eras()) known.insert(known.end(), {e.engine, e.name});
+    for (const EngineEra& e : every_era()) known.insert(known.end(), {e.engine, e.name});
     std::ranges::sort(known);
     known.erase(std::unique(known.begin(), known.end()), known.end());
     const std::string hint = name_hint(asked.name, known);
@@ -324,94 +350,94 @@ class Lookup {
   }
 
   RuntimeProfile kernels() const {
-    if (const RuntimeProfile* p = fitted("")) return *p;
+    if (const std::optional<Head> head = fitted("")) return head->profile();
     throw Error::bad_input(fmt::format("no runtime profile for {}", device_.name));
   }
 
   // What it says of the era as far as it is known, else the family's default.
   RuntimeProfile lenient(const Asked& asked) const {
     const EngineEra* era = outright(asked.name);
-    if (era == nullptr) era = era_by_text(eras(), device_.family, engine_of(asked.name), asked.version);
+    if (era == nullptr)
+      era = era_by_text(eras_of(engine_of(asked.name)), device_.family, engine_of(asked.name), asked.version);
     if (std::optional<RuntimeProfile> p = found(asked.name, era)) return *std::move(p);
     for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
-      if (const RuntimeProfile* p = choose(classes(family), "", every)) return current(*p);
+      const std::vector<Head> of_family = classes(family);
+      if (const Head* head = choose(of_family, "")) return current(*head);
     }
     throw Error::bad_input(fmt::format("no runtime profile for {}", device_.name));
   }
 
  private:
   // The device's own of that name, else its family's, else that of all; without a name the preferred one.
-  const RuntimeProfile* fitted(const std::string& name) const {
-    if (const RuntimeProfile* p = choose(own_, name, every)) return p;
-    for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
-      if (const RuntimeProfile* p = choose(classes(family), name, every)) return p;
+  std::optional<Head> fitted(const std::string& name) const {
+    for (const std::vector<Head>& some : {own_, classes(device_.family), classes(kAnyFamily)}) {
+      if (const Head* head = choose(some, name)) return *head;
     }
-    return nullptr;
+    return std::nullopt;
   }
   // The engine that a name means by the rule for profiles, or "".
   std::string engine_of(const std::string& name) const {
     for (const std::string& prefix : prefixes(name)) {
-      for (const EngineEra& era : eras()) {
-        if (era.engine == prefix || era.name == prefix) return era.engine;
+      for (const auto& [era, engine] : engines_) {
+        if (engine == prefix || era == prefix) return engine;
       }
     }
     return "";
   }
   // The era of that very name, which is its file's.
   const EngineEra* outright(const std::string& name) const {
-    const std::vector<std::string> files = descriptor::names(descriptor::Kind::engine);
-    if (!contains(files, name)) return nullptr;
-    for (const EngineEra& era : eras()) {
-      if (era.name == name && era.name != era.engine) return &era;
-    }
-    return nullptr;
+    const auto file = engines_.find(name);
+    if (file == engines_.end() || file->second == name) return nullptr;
+    const std::vector<EngineEra>& eras = eras_of(file->second);
+    return &*std::ranges::find(eras, name, &EngineEra::name);
   }
   // Kernels that come without an engine run under the present one.
-  RuntimeProfile current(const RuntimeProfile& profile) const {
-    if (!profile.engine.empty() || !profile.tool.empty()) return profile;
-    const EngineEra* era = find_era(eras(), device_.family, engine_of(profile.name));
-    return era != nullptr ? compose(profile, *era, device_) : profile;
+  RuntimeProfile current(const Head& head) const {
+    if (!head.engine.empty() || !head.tool.empty()) return head.profile();
+    const std::string engine = engine_of(head.name);
+    const EngineEra* era = find_era(eras_of(engine), device_.family, engine);
+    return era != nullptr ? compose(head.profile(), *era, device_) : head.profile();
   }
   // `era`: that is asked for, or null.
   std::optional<RuntimeProfile> found(const std::string& name, const EngineEra* era) const {
     // The device's own steps under the era, whatever the name of the profile.
     const auto own =
-        std::ranges::find_if(own_, [&](const RuntimeProfile& p) { return era != nullptr && p.engine == era->name; });
-    if (own != own_.end()) return *own;
+        std::ranges::find_if(own_, [&](const Head& head) { return era != nullptr && head.engine == era->name; });
+    if (own != own_.end()) return own->profile();
     const bool backend = era != nullptr && name != era->name && is_backend(name, era->engine);
-    const RuntimeProfile* p = fitted(era == nullptr || backend ? name : era->engine);
-    if (p != nullptr && (era == nullptr || !p->tool.empty())) return current(*p);
-    if (p != nullptr && p->engine == era->name) return *p;
-    if (era == nullptr) era = find_era(eras(), device_.family, engine_of(name));
+    std::optional<Head> head = fitted(era == nullptr || backend ? name : era->engine);
+    if (head && (era == nullptr || !head->tool.empty())) return current(*head);
+    if (head && head->engine == era->name) return head->profile();
+    if (era == nullptr) era = find_era(eras_of(engine_of(name)), device_.family, engine_of(name));
     if (era == nullptr) return std::nullopt;
-    if (p == nullptr) p = fitted("");
-    return p != nullptr ? std::optional(compose(*p, *era, device_)) : std::nullopt;
+    if (!head) head = fitted("");
+    return head ? std::optional(compose(head->profile(), *era, device_)) : std::nullopt;
   }
 
-  static bool every(const RuntimeProfile&) { return true; }
-  std::vector<RuntimeProfile> of_workload(std::vector<RuntimeProfile> all) const {
-    std::erase_if(all, [&](const RuntimeProfile& p) { return p.workload != workload_; });
+  // The defaults of a family.
+  std::vector<Head> classes(std::string_view family) const {
+    std::vector<Head> all;
+    std::ranges::copy_if(heads_, std::back_inserter(all), [&](const Head& h) { return contains(h.families, family); });
     return all;
   }
-  // The defaults of a family.
-  const std::vector<RuntimeProfile>& classes(std::string_view family) const {
-    return load_once(classes_, family, [&] {
-      std::vector<RuntimeProfile> all = of_workload(profiles("families:", family));
-      std::erase_if(all, [&](const RuntimeProfile& p) { return !covers(p, family); });
-      return all;
+  // The eras of one engine.
+  const std::vector<EngineEra>& eras_of(const std::string& engine) const {
+    return load_once(eras_, engine, [&] {
+      std::vector<EngineEra> eras;
+      for (const auto& [era, of] : engines_) {
+        if (of == engine) eras.push_back(load_engine(era));
+      }
+      return eras;
     });
   }
-  const std::vector<EngineEra>& eras() const {
-    if (!eras_) eras_ = workload_ == Workload::language ? all_engines() : std::vector<EngineEra>();
-    return *eras_;
-  }
+  std::vector<EngineEra> every_era() const { return language_ ? all_engines() : std::vector<EngineEra>(); }
 
   const Device& device_;
-  Workload workload_;
-  std::vector<RuntimeProfile> own_;
-  // Read when they are asked for: most lookups end at the device's own.
-  mutable std::map<std::string_view, std::vector<RuntimeProfile>> classes_;
-  mutable std::optional<std::vector<EngineEra>> eras_;
+  bool language_;
+  std::vector<Head> heads_;                                     // of the workload
+  std::vector<Head> own_;                                       // of the device
+  mutable std::map<std::string, std::vector<EngineEra>> eras_;  // read when they are asked for
+  std::map<std::string, std::string> engines_;                  // of each era, by its name: those of language models
 };
 
 RuntimeProfile chosen_profile(const Device& device, const std::string& text, UnknownRuntime unknown,

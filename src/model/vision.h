@@ -3,6 +3,7 @@
 // layers are alike; what differs between families is what is said here.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@ namespace llmperf::model {
 struct ImageSize {
   std::int64_t width = 0;  // pixels
   std::int64_t height = 0;
-  bool operator==(const ImageSize&) const = default;
+  auto operator<=>(const ImageSize&) const = default;
 };
 
 // What an image is scaled to before it is cut into patches.
@@ -91,6 +92,7 @@ struct SeenImage {
   std::int64_t patches = 0;        // of a tile, padding included
   std::int64_t tokens = 0;         // rows that the language model gets
   std::int64_t prompt_tokens = 0;  // and what stands between and around them in the prompt
+  auto operator<=>(const SeenImage&) const = default;
 };
 // Throws Error(bad_input) for a shape that the model's own preprocessing refuses.
 SeenImage see(const VisionTower& tower, ImageSize image);

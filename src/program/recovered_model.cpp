@@ -237,13 +237,11 @@ const AttentionShape* find(const TransformerBlock& block, AttentionKind kind) {
   return found == block.attentions.end() ? nullptr : &*found;
 }
 
-// The entries of a descriptor but those of these keys, as they stand.
-std::string entries_but(std::string_view descriptor, const std::set<std::string_view>& keys) {
+// The entries of a descriptor but those of these keys.
+std::string entries_but(const descriptor::Document& descriptor, const std::set<std::string_view>& keys) {
   std::string rest;
-  bool kept = false;
-  for (const std::string_view line : split(descriptor, '\n')) {
-    if (!line.starts_with(' ')) kept = !line.empty() && !keys.contains(line.substr(0, line.find(':')));
-    if (kept) rest += fmt::format("{}\n", line);
+  for (const descriptor::Node::Entry& entry : descriptor.root.entries) {
+    if (!keys.contains(entry.key)) rest += fmt::format("{}: {}\n", entry.key, descriptor::to_json(entry.value));
   }
   return rest;
 }
@@ -330,7 +328,7 @@ std::string recovered_video(const Program& program, const Blocks& blocks) {
     out.put("text_tokens", cross->keys);
     known.insert("text_tokens");
   }
-  std::string text = out.lines() + entries_but(descriptor::load_text(descriptor::Kind::model, base).text, known);
+  std::string text = out.lines() + entries_but(descriptor::load(descriptor::Kind::model, base), known);
   model::parse_video_dit(descriptor::parse_yaml(text, "the recovered model"));
   return text;
 }

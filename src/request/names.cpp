@@ -15,17 +15,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// What stands behind `key` at the start of a line; the text alone, since reading all files takes longer than a user
-// waits for a completion.
-Names lines_of(descriptor::Kind kind, const std::string& file, std::string_view key) {
-  Names found;
-  const descriptor::Text text = descriptor::load_text(kind, file);
-  for (const std::string_view line : split(text.text, '\n')) {
-    if (line.starts_with(key)) found.emplace_back(trim(line.substr(key.size())));
-  }
-  return found;
-}
-
 }  // namespace
 
 Names model_names() { return descriptor::names(descriptor::Kind::model); }
@@ -39,7 +28,7 @@ Names device_names() { return descriptor::names(descriptor::Kind::device); }
 Names host_names() {
   Names names;
   for (const std::string& file : device_names()) {
-    const Names kinds = lines_of(descriptor::Kind::device, file, "kind:");
+    const Names kinds = descriptor::values(descriptor::Kind::device, file, {"kind"}).front();
     if (kinds == Names{"cpu"} || kinds == Names{"soc"}) names.push_back(file);
   }
   return names;
@@ -47,12 +36,16 @@ Names host_names() {
 
 Names runtime_names() {
   std::set<std::string> names = {"none", "ollama"};
+  const auto add = [&](descriptor::Kind kind, const std::string& file, std::string_view key) {
+    const Names said = descriptor::values(kind, file, {key}).front();
+    names.insert(said.begin(), said.end());
+  };
   for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
-    for (const std::string& name : lines_of(descriptor::Kind::runtime, file, "name:")) names.insert(name);
+    add(descriptor::Kind::runtime, file, "name");
   }
   for (const std::string& era : descriptor::names(descriptor::Kind::engine)) {
     names.insert(era);
-    for (const std::string& engine : lines_of(descriptor::Kind::engine, era, "engine:")) names.insert(engine);
+    add(descriptor::Kind::engine, era, "engine");
   }
   return {names.begin(), names.end()};
 }

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/number.h"
+
 namespace llmperf::result {
 namespace {
 
@@ -66,11 +68,9 @@ std::vector<Column> columns(const Type& type) {
 }
 
 std::string plain(double value) {
-  if (!std::isfinite(value)) return "";
-  if (value == std::floor(value) && std::abs(value) < 9007199254740992.0) {
-    return fmt::format("{}", static_cast<std::int64_t>(value));
-  }
-  return fmt::format("{}", value);
+  std::string text;
+  if (std::isfinite(value)) append_shortest(text, value);
+  return text;
 }
 
 std::string cell_text(const sweep::Cell& cell) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <stdexcept>
 
@@ -12,10 +13,15 @@ namespace {
 
 // Whether the text can stand as it is: a letter or digit first, nothing that needs a look.
 bool is_plain(std::string_view text) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.' || c == ' ' || c == ':' || c == '/';
-  };
+  constexpr auto kPlain = [] {
+    std::array<bool, 256> plain = {};
+    for (const unsigned char c :
+         std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. :/")) {
+      plain[c] = true;
+    }
+    return plain;
+  }();
+  const auto plain = [&](char c) { return kPlain[static_cast<unsigned char>(c)]; };
   return text.empty() || (text.front() != '-' && text.front() != ' ' && std::all_of(text.begin(), text.end(), plain));
 }
 

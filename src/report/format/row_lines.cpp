@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <iterator>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -16,15 +15,6 @@ namespace {
 
 using result::Json, result::quoted;
 using sweep::Cell;
-
-// As plain(): the shortest text that reads back the same.
-void append_number(std::string& out, double value) {
-  if (value == std::floor(value) && std::abs(value) < 9007199254740992.0) {
-    fmt::format_to(std::back_inserter(out), FMT_STRING("{}"), static_cast<std::int64_t>(value));
-  } else {
-    fmt::format_to(std::back_inserter(out), FMT_STRING("{}"), value);
-  }
-}
 
 }  // namespace
 
@@ -55,7 +45,7 @@ void RowLines::append(std::string& out, const sweep::Row& row) const {
       case Cell::Kind::truth: out += cell.number != 0 ? "true" : "false"; break;
       case Cell::Kind::number:
         if (std::isfinite(cell.number)) {
-          append_number(out, cell.number);
+          append_shortest(out, cell.number);
         } else if (json) {
           out += "null";
         }

@@ -9,6 +9,8 @@
 namespace llmperf::report {
 
 std::string single_line(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
   std::string out;
   for (std::size_t offset = 0; offset < text.size();) {
     const std::size_t start = offset;
