@@ -298,7 +298,8 @@ void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
   result.capacity = capacity(fullest_stage(scenario));
   result.host_memory = placed.host;
   result.host_capacity = host_capacity();
-  result.fits = fits(scenario);
+  result.fits =
+      result.memory.total() <= result.capacity && (!setup_.host || placed.host.total() <= result.host_capacity);
   limits(scenario, result);
   if (!result.fits) {
     result.phases.clear();

@@ -30,9 +30,9 @@ bool is_plain(std::string_view text) {
 bool like_a_formula(std::string_view text) {
   constexpr std::string_view kSigns[] = {"=", "+", "-", "@", "＝", "＋", "－", "＠"};
   const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos || parse_double(text)) return false;
-  return std::any_of(std::begin(kSigns), std::end(kSigns),
-                     [&](auto sign) { return text.substr(first).starts_with(sign); });
+  if (first == std::string_view::npos) return false;
+  const auto begins_with = [&](std::string_view sign) { return text.substr(first).starts_with(sign); };
+  return std::any_of(std::begin(kSigns), std::end(kSigns), begins_with) && !parse_double(text);
 }
 
 }  // namespace
