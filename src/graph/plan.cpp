@@ -26,46 +26,57 @@ using model::Layer;
 
 constexpr std::string_view kStageDevices = "devices of a stage";
 
-// Calls `visit(split)` for everything the plan divides, until one visit returns false. Returns whether none did.
+// One thing that a plan divides: `total` must be a multiple of `degree`.
+struct Division {
+  std::string_view flag;  // "--tp"
+  std::string_view what;  // "heads"
+  std::int64_t degree = 1;
+  std::int64_t total = 0;
+  bool replicates = false;  // degree may also be a multiple of total (KV heads)
+};
+bool divides(const Division& s) { return s.total % s.degree == 0 || (s.replicates && s.degree % s.total == 0); }
+
+// Calls `visit(division)` for everything the plan divides, until one visit returns false. Returns whether none did.
 template <class Visit>
 bool each_split(const model::Decoder& m, const Plan& p, Visit&& visit) {
   if (p.tensor_rows > 0) {
-    if (!visit(Split{"--tp", "hidden columns", p.tensor, m.hidden})) return false;
+    if (!visit(Division{"--tp", "hidden columns", p.tensor, m.hidden})) return false;
   }
   if (p.expert > 1 && m.has_experts()) {
     const bool inside = p.expert <= p.tensor;
-    if (!visit(inside ? Split{"--ep", "devices of the tensor axis", p.expert, p.tensor}
-                      : Split{"--tp", "degree of the experts", p.tensor, p.expert}))
+    if (!visit(inside ? Division{"--ep", "devices of the tensor axis", p.expert, p.tensor}
+                      : Division{"--tp", "degree of the experts", p.tensor, p.expert}))
       return false;
-    if (!inside && !visit(Split{"--ep", kStageDevices, p.expert, p.stage()})) return false;
+    if (!inside && !visit(Division{"--ep", kStageDevices, p.expert, p.stage()})) return false;
   }
   for (const Layer& layer : m.kinds) {
     const model::Attention& a = layer.attention;
     const std::int64_t heads = p.tensor * p.ulysses;
-    if (heads > 1 && !visit(Split{p.ulysses > 1 ? "--tp times ulysses" : "--tp", "heads", heads, a.heads}))
+    if (heads > 1 && !visit(Division{p.ulysses > 1 ? "--tp times ulysses" : "--tp", "heads", heads, a.heads}))
       return false;
     if (layer.recurrent && p.tensor > 1) {
       const model::Recurrent& r = *layer.recurrent;
       const bool channels = r.value_dim == 1;
-      if (!visit(Split{"--tp", channels ? "channels of a recurrence" : "heads of a recurrence", p.tensor, r.heads}) ||
-          (!channels && !visit(Split{"--tp", "key heads of a recurrence", p.tensor, r.key_heads, true})))
+      if (!visit(
+              Division{"--tp", channels ? "channels of a recurrence" : "heads of a recurrence", p.tensor, r.heads}) ||
+          (!channels && !visit(Division{"--tp", "key heads of a recurrence", p.tensor, r.key_heads, true})))
         return false;
     }
     if (!a.latent && layer.attends()) {
-      if (p.tensor > 1 && !visit(Split{"--tp", "KV heads", p.tensor, a.kv_heads, true})) return false;
+      if (p.tensor > 1 && !visit(Division{"--tp", "KV heads", p.tensor, a.kv_heads, true})) return false;
       const std::int64_t local = std::max<std::int64_t>(1, a.kv_heads / p.tensor);
-      if (p.ulysses > 1 && !visit(Split{"--sp ulysses", "KV heads of a device", p.ulysses, local})) return false;
+      if (p.ulysses > 1 && !visit(Division{"--sp ulysses", "KV heads of a device", p.ulysses, local})) return false;
     }
     const model::FeedForward& f = layer.feed_forward;
-    if (p.tensor > 1 && f.intermediate > 0 && !visit(Split{"--tp", "MLP columns", p.tensor, f.intermediate}))
+    if (p.tensor > 1 && f.intermediate > 0 && !visit(Division{"--tp", "MLP columns", p.tensor, f.intermediate}))
       return false;
     if (!f.experts) continue;
     const model::Experts& x = *f.experts;
-    if (p.expert > 1 && !visit(Split{"--ep", "experts", p.expert, x.count})) return false;
-    if (p.expert_tensor() > 1 && !visit(Split{"--tp", "columns of an expert", p.expert_tensor(), x.intermediate}))
+    if (p.expert > 1 && !visit(Division{"--ep", "experts", p.expert, x.count})) return false;
+    if (p.expert_tensor() > 1 && !visit(Division{"--tp", "columns of an expert", p.expert_tensor(), x.intermediate}))
       return false;
     if (p.tensor > 1 && x.shared_intermediate > 0 &&
-        !visit(Split{"--tp", "columns of the shared expert", p.tensor, x.shared_intermediate}))
+        !visit(Division{"--tp", "columns of the shared expert", p.tensor, x.shared_intermediate}))
       return false;
   }
   return true;
@@ -131,7 +142,7 @@ std::string nearest(std::int64_t given, std::int64_t most, Keeps&& keeps) {
 }
 
 // The degrees nearest to the one that breaks `broken` which keep every rule about its flag.
-std::string nearest_legal(const model::Decoder& model, const Plan& plan, const Split& broken) {
+std::string nearest_legal(const model::Decoder& model, const Plan& plan, const Division& broken) {
   const std::string_view flag = broken.flag;
   Plan other = plan;
   other.tensor_rows = 0;
@@ -140,7 +151,7 @@ std::string nearest_legal(const model::Decoder& model, const Plan& plan, const S
   const std::int64_t most = std::min(std::max(broken.total, 2 * given), kMostDevices);
   const auto keeps = [&](std::int64_t x) {
     degree = x;
-    return each_split(model, other, [&](const Split& s) { return s.flag != flag || divides(s); });
+    return each_split(model, other, [&](const Division& s) { return s.flag != flag || divides(s); });
   };
   return nearest(given, most, keeps);
 }
@@ -224,8 +235,8 @@ std::vector<Problem> problems(const model::Decoder& model, const Plan& plan) {
          fmt::format("at most {}", model.num_layers())});
   }
   // What one degree does not divide is one problem.
-  std::vector<std::pair<Split, std::vector<std::string>>> broken;
-  each_split(model, plan, [&](const Split& s) {
+  std::vector<std::pair<Division, std::vector<std::string>>> broken;
+  each_split(model, plan, [&](const Division& s) {
     if (divides(s)) return true;
     auto same = std::find_if(broken.begin(), broken.end(), [&](const auto& other) {
       return other.first.flag == s.flag && other.first.degree == s.degree;
