@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/match.h"
-#include "estimate/context_curve.h"
 #include "estimate/explain.h"
+#include "estimate/kv_capacity.h"
 #include "result/document.h"
 #include "result/row.h"
 
