@@ -40,31 +40,30 @@ void choose_text_encoder(const model::VideoDit& model, const hardware::Device& d
 
 // Runs of the depth, in order, without gaps.
 void check_stages(const model::VideoDit& model, const std::vector<VideoStage>& stages) {
-  std::vector<Diagnostic> broken;
-  const auto add = [&](std::string message, std::string hint) {
-    broken.push_back({.where = {}, .message = std::move(message), .hint = std::move(hint)});
-  };
+  std::vector<graph::Problem> broken;
   std::int64_t next = 0;
   for (const VideoStage& stage : stages) {
     if (stage.first != next || stage.last < stage.first) {
-      add(fmt::format("`stages`: {}-{} does not go on from {}", stage.first, stage.last, next),
-          fmt::format("units of {} are 0-{}, each in one stage and in order", model.name, model.depth - 1));
+      broken.push_back(
+          {fmt::format("`stages`: {}-{} does not go on from {}", stage.first, stage.last, next),
+           fmt::format("units of {} are 0-{}, each in one stage and in order", model.name, model.depth - 1)});
       break;
     }
     next = stage.last + 1;
   }
   if (broken.empty() && next != model.depth) {
-    add(fmt::format("`stages`: they end at {}, and the last unit of {} is {}", next - 1, model.name, model.depth - 1),
-        "a unit of the depth is a spatial and a temporal attention");
+    broken.push_back(
+        {fmt::format("`stages`: they end at {}, and the last unit of {} is {}", next - 1, model.name, model.depth - 1),
+         "a unit of the depth is a spatial and a temporal attention"});
   }
   for (const VideoStage& stage : stages) {
     graph::Plan plan = stage.plan;
     plan.pipeline = 1;
     for (const graph::Problem& problem : graph::problems(model, plan)) {
-      add(fmt::format("stage {}-{}: {}", stage.first, stage.last, problem.message), problem.hint);
+      broken.push_back({fmt::format("stage {}-{}: {}", stage.first, stage.last, problem.message), problem.hint});
     }
   }
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  graph::refuse(broken);
 }
 
 void choose_stages(const model::VideoDit& model, const VideoChoices& choices, VideoSetup& setup) {

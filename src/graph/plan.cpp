@@ -15,6 +15,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/error.h"
 #include "base/list.h"
 #include "base/text.h"
 #include "graph/stage_split.h"
@@ -253,6 +254,12 @@ std::vector<Problem> problems(const model::Decoder& model, const Plan& plan) {
                      std::move(hint)});
   }
   return found;
+}
+
+void refuse(const std::vector<Problem>& problems) {
+  std::vector<Diagnostic> all;
+  for (const Problem& p : problems) all.push_back({.where = {}, .message = p.message, .hint = p.hint});
+  if (!all.empty()) throw Error(ErrorKind::bad_input, std::move(all));
 }
 
 std::string nearest_divisors(std::int64_t degree, std::int64_t total) {

@@ -65,6 +65,8 @@ struct Problem {
   std::string hint;
 };
 std::vector<Problem> problems(const model::Decoder& model, const Plan& plan);
+// Throws Error(bad_input) that says them all, where there are any.
+void refuse(const std::vector<Problem>& problems);
 // "4 or 8": the degrees nearest to `degree`, which does not, that divide `total`.
 std::string nearest_divisors(std::int64_t degree, std::int64_t total);
 // Pieces that a sequence is cut into: 2 * ring for an equal causal load, in whole tokens per device.

@@ -34,18 +34,6 @@ Error unknown(std::string_view field, const char* what, const std::string& text,
   return Error::bad_input(fmt::format("`{}`: {} {}", field, what, quote(text)), name_hint(text, names));
 }
 
-void throw_if_any(std::vector<Diagnostic> broken) {
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
-}
-
-void throw_if_any(const std::vector<graph::Problem>& problems) {
-  std::vector<Diagnostic> broken;
-  for (const graph::Problem& problem : problems) {
-    broken.push_back({.where = {}, .message = problem.message, .hint = problem.hint});
-  }
-  throw_if_any(std::move(broken));
-}
-
 // A request that came from JSON may lack what a command line must have.
 const std::string& required(const Text& value, std::string_view field) {
   if (!value) throw Error::bad_input(fmt::format("`{}` is required", field));
@@ -57,10 +45,10 @@ const std::string& required(const Text& value, std::string_view field) {
 // ---- Which fields mean something.
 
 void check_fields(const Request& request, Workload workload) {
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   for (const Field& field : fields()) {
     if (field.applies_to(workload) || !get(request, field)) continue;
-    Diagnostic d{.where = {}, .message = {}, .hint = kLeaveOut};
+    graph::Problem d{.message = {}, .hint = kLeaveOut};
     if (workload == Workload::video && field.workloads != "s") {
       d.message = fmt::format("`{}` is for language models: {} is not one", field.name, *request.model);
     } else if (field.workloads == "s") {
@@ -78,7 +66,7 @@ void check_fields(const Request& request, Workload workload) {
     }
     broken.push_back(std::move(d));
   }
-  throw_if_any(std::move(broken));
+  graph::refuse(broken);
 }
 
 namespace {
@@ -334,7 +322,7 @@ Request split_over_devices(const Resolved& r) {
 template <class Model>
 graph::Plan choose_plan(const Request& request, const Model& model) {
   const graph::Plan plan = read_plan(request);
-  throw_if_any(graph::problems(model, plan));
+  graph::refuse(graph::problems(model, plan));
   return plan;
 }
 
@@ -453,9 +441,9 @@ void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
 // What has no effect beside the rest of a request. A value that restates the default does no harm.
 void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, Unused unused) {
   const Request& q = r.asked;
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   const auto refuse = [&](bool useless, std::string message, std::string hint = kLeaveOut) {
-    if (useless) broken.push_back({.where = {}, .message = std::move(message), .hint = std::move(hint)});
+    if (useless) broken.push_back({std::move(message), std::move(hint)});
   };
   refuse(q.embedding == "replicated" && plan.tensor == 1,
          "`embedding`: without `tp` there is nothing that it could be replicated over");
@@ -515,8 +503,8 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
   if (std::holds_alternative<Video>(r.work)) {
     refuse(q.die_link && devices == 1, "`die-link`: there is one device");
   }
-  if (unused == Unused::refused) return throw_if_any(std::move(broken));
-  for (Diagnostic& d : broken) r.unused.push_back(std::move(d.message));
+  if (unused == Unused::refused) return graph::refuse(broken);
+  for (graph::Problem& d : broken) r.unused.push_back(std::move(d.message));
 }
 
 }  // namespace
@@ -525,7 +513,7 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
 
 std::vector<graph::SequenceGroup> step_value(std::string_view text) {
   std::vector<graph::SequenceGroup> step;
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   std::size_t begin = 0;
   for (const std::string_view group : split(text, ',')) {
     const std::size_t times = group.find('x');
@@ -538,9 +526,8 @@ std::vector<graph::SequenceGroup> step_value(std::string_view text) {
                                 : at < times                    ? "x before the @"
                                                                 : nullptr;
     if (missing != nullptr) {
-      broken.push_back({.where = {},
-                        .message = fmt::format("{}: there is no {}", name, missing),
-                        .hint = "COUNTxNEW@CONTEXT, as in 32x1@2048,1x512@0"});
+      broken.push_back(
+          {fmt::format("{}: there is no {}", name, missing), "COUNTxNEW@CONTEXT, as in 32x1@2048,1x512@0"});
       continue;
     }
     try {
@@ -549,10 +536,10 @@ std::vector<graph::SequenceGroup> step_value(std::string_view text) {
                                                 Kilo::binary),
                       .context = count_value(name, group.substr(at + 1), 0, estimate::kMaxTokens, Kilo::binary)});
     } catch (const Error& error) {
-      for (const Diagnostic& d : error.diagnostics()) broken.push_back(d);
+      for (const Diagnostic& d : error.diagnostics()) broken.push_back({d.message, d.hint});
     }
   }
-  throw_if_any(std::move(broken));
+  graph::refuse(broken);
   return step;
 }
 
@@ -575,14 +562,13 @@ estimate::Scenario scenario_of(const Request& request, const model::Decoder& mod
 
 // What the plan divides of a request: the batch over replicas and micro-batches, the prompt over the sequence axes.
 void check_scenario(const estimate::Scenario& s, const estimate::Choices& choices) {
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   const auto divide = [&](const char* field, std::int64_t total, std::int64_t parts, const char* what) {
     if (total % parts == 0) return;
-    broken.push_back({.where = {},
-                      .message = fmt::format("{}: {} do not divide into {} {}", field, total, parts, what),
-                      .hint = total < parts ? fmt::format("{} {}", field, parts)
-                                            : fmt::format("{} {} or {}", field, total / parts * parts,
-                                                          (total / parts + 1) * parts)});
+    broken.push_back({fmt::format("{}: {} do not divide into {} {}", field, total, parts, what),
+                      total < parts
+                          ? fmt::format("{} {}", field, parts)
+                          : fmt::format("{} {} or {}", field, total / parts * parts, (total / parts + 1) * parts)});
   };
   const graph::Plan& plan = choices.plan;
   divide("`batch`", s.batch, plan.data, "replicas (`dp`)");
@@ -592,21 +578,18 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
            "micro-batches of all replicas");
   }
   if (choices.serving.phases == estimate::Served::decode && s.generate == 1) {
-    broken.push_back({.where = {},
-                      .message = "`gen` 1: the first token comes out of the prefill, and `phase` decode has none",
-                      .hint = "`gen` 2 or more"});
+    broken.push_back(
+        {"`gen` 1: the first token comes out of the prefill, and `phase` decode has none", "`gen` 2 or more"});
   }
   if (s.depth > 0 && plan.sequence() > 1) {
-    broken.push_back({.where = {},
-                      .message = "`depth`: devices that share a sequence (`sp`) start it from its first token",
-                      .hint = kLeaveOut});
+    broken.push_back({"`depth`: devices that share a sequence (`sp`) start it from its first token", kLeaveOut});
   }
   const std::int64_t chunk = choices.serving.prefill_chunk.value_or(s.prompt);
   if (chunk < s.prompt && plan.sequence() > 1) {
-    broken.push_back({.where = {},
-                      .message = "`prefill-chunk`: devices that share a sequence (`sp`) start it from its first token, "
-                                 "and take all of its prompt at once",
-                      .hint = kLeaveOut});
+    broken.push_back(
+        {"`prefill-chunk`: devices that share a sequence (`sp`) start it from its first token, and take "
+         "all of its prompt at once",
+         kLeaveOut});
   }
   if (chunk < s.prompt && plan.sequence_parallel) {
     divide("`prefill-chunk`", chunk, plan.tensor, "shares of a piece (`megatron-sp`)");
@@ -615,7 +598,7 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
   if (plan.sequence_parallel && plan.data > 0) {
     divide("`prompt`", s.prompt, plan.sequence() * plan.tensor, "shares of a prompt (`megatron-sp`)");
   }
-  throw_if_any(std::move(broken));
+  graph::refuse(broken);
 }
 
 void check_host(const std::string& name, const estimate::Setup& setup) {
@@ -711,7 +694,7 @@ void make_training(Resolved& r, Unused unused) {
   s.micro_batch = q.micro_batch.value_or(1);
   s.sequence = q.seq.value_or(2048);
   s.global_batch = q.global_batch.value_or(s.micro_batch * plan.data * plan.pipeline);
-  throw_if_any(estimate::problems(r.model(), s, plan, training.options));
+  graph::refuse(estimate::problems(r.model(), s, plan, training.options));
   check_effects(r, plan, plan.devices(), unused);
 }
 

@@ -46,9 +46,9 @@ double burstiness_value(const std::string& text) {
 
 // What has no effect beside the rest, or lacks what would give it one.
 void check_traffic(const Request& q, const serving::EngineChoices& engine) {
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   const auto refuse = [&](bool useless, std::string message, std::string hint = "leave it out") {
-    if (useless) broken.push_back({.where = {}, .message = std::move(message), .hint = std::move(hint)});
+    if (useless) broken.push_back({std::move(message), std::move(hint)});
   };
   refuse(!q.rate && !q.concurrency && !q.trace, "nothing says when requests are sent",
          "`rate` 4 (per second), `concurrency` 16 (under way at once), or `trace` FILE");
@@ -80,7 +80,7 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
       serving::parse_engine_kind(std::string_view(engine.engine).substr(0, engine.engine.find('@')));
   refuse(q.admission && kind != serving::EngineKind::trtllm,
          fmt::format("`admission` is of TensorRT-LLM, and the engine is {}", name(kind)));
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  graph::refuse(broken);
 }
 
 serving::Replicas replicas_of(const Request& q) {
@@ -105,10 +105,9 @@ serving::Replicas replicas_of(const Request& q) {
 }  // namespace
 
 void check_capacity(const Request& q, bool disaggregated) {
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   const auto refuse = [&](const char* name, const std::string& why, std::string hint = "leave it out") {
-    if (get(q, field(name)))
-      broken.push_back({.where = {}, .message = fmt::format("`{}`: {}", name, why), .hint = std::move(hint)});
+    if (get(q, field(name))) broken.push_back({fmt::format("`{}`: {}", name, why), std::move(hint)});
   };
   refuse("lengths", "it is of a closed loop");
   for (const char* name : {"replicas", "prefill-replicas", "decode-replicas"})
@@ -122,7 +121,7 @@ void check_capacity(const Request& q, bool disaggregated) {
   if (q.trace) {
     for (const char* name : {"input", "output", "prefix", "turns"}) refuse(name, "the trace says it");
   }
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  graph::refuse(broken);
 }
 
 serving::EngineKind engine_of(std::string_view runtime) {
@@ -210,15 +209,14 @@ Traffic read_traffic(const Resolved& r) {
   t.trace = serving::load_trace(*q.trace, q.requests.value_or(0));
   t.notes.insert(t.notes.end(), t.trace->notes.begin(), t.trace->notes.end());
   const bool random = q.rate && !t.trace->timed;
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   for (const char* name : {"burstiness", "seeds"}) {
     if (random || !get(q, field(name)) || (name == std::string_view("seeds") && (t.seeds == 1 || q.draft))) continue;
-    broken.push_back({.where = {},
-                      .message = fmt::format("`{}`: nothing of a trace {} is random", name,
-                                             t.trace->timed ? "with times" : "in a closed loop"),
-                      .hint = "leave it out"});
+    broken.push_back(
+        {fmt::format("`{}`: nothing of a trace {} is random", name, t.trace->timed ? "with times" : "in a closed loop"),
+         "leave it out"});
   }
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  graph::refuse(broken);
   return t;
 }
 
