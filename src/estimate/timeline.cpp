@@ -388,80 +388,6 @@ std::vector<LayerRun> runs_by(const Phase& phase, Key&& key, Layers&& layers) {
   return runs;
 }
 
-bool same_tags(const Phase& phase, std::size_t a, std::size_t b, std::size_t size) {
-  for (std::size_t i = 0; i < size; ++i) {
-    if (phase.ops[a + i].op.tag != phase.ops[b + i].op.tag) return false;
-  }
-  return true;
-}
-
-// Where groups of one kind begin that have ops of their own, as experts on the host do: at the first product of each.
-// Nothing where the ops' counts say otherwise.
-std::optional<std::vector<std::size_t>> starts_of(const Phase& phase, const LayerRun& run,
-                                                  std::span<const model::LayerGroup> groups) {
-  const auto tag = [&](std::size_t i) { return phase.ops[i].op.tag; };
-  const std::size_t end = run.first + run.size;
-  std::size_t first = run.first;
-  while (first < end && tag(first) == graph::Tag::send_weights) ++first;
-  std::vector<std::size_t> found;
-  for (std::size_t i = first; i < end; ++i) {
-    if (tag(i) == tag(first)) found.push_back(i);
-  }
-  if (found.size() % groups.size() != 0) return std::nullopt;
-  std::vector<std::size_t> starts;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    std::size_t start = found[g * found.size() / groups.size()];
-    while (start > run.first && tag(start - 1) == graph::Tag::send_weights) --start;
-    starts.push_back(start);
-  }
-  starts.push_back(end);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (std::size_t i = starts[g]; i < starts[g + 1]; ++i) {
-      if (phase.ops[i].op.count % groups[g].count() != 0) return std::nullopt;
-    }
-  }
-  return starts;
-}
-
-// The layer groups of a decoder follow one another in the graph; those of one kind that touch are told apart by their
-// ops, which then are the same ones over again.
-std::vector<LayerRun> decoder_runs(const Phase& phase, const std::vector<model::LayerGroup>& groups) {
-  std::vector<LayerRun> runs;
-  std::size_t group = 0;
-  const auto by_kind = runs_by(
-      phase, [](const graph::Op& op) { return static_cast<std::int64_t>(op.layer_kind); },
-      [](std::size_t, std::size_t) { return std::vector<std::int64_t>(); });
-  for (std::size_t r = 0; r < by_kind.size(); ++r) {
-    const LayerRun& run = by_kind[r];
-    const int kind = phase.ops[run.first].op.layer_kind;
-    const auto of_kind = [&](std::size_t g) { return g < groups.size() && static_cast<int>(groups[g].kind) == kind; };
-    const bool alone = r + 1 < by_kind.size() && phase.ops[by_kind[r + 1].first].op.layer_kind == kind;
-    std::size_t end = group;
-    while (of_kind(end) && (end == group || !alone || groups[end].on_host == groups[group].on_host)) ++end;
-    const std::size_t parts = std::max<std::size_t>(1, end - group);
-    const std::size_t size = run.size / parts;
-    bool alike = run.size % parts == 0;
-    for (std::size_t p = 1; alike && p < parts; ++p) alike = same_tags(phase, run.first, run.first + p * size, size);
-    if (alike && end > group) {
-      for (std::size_t p = 0; p < parts; ++p) runs.push_back({run.first + p * size, size, groups[group + p].layers});
-    } else if (const auto starts =
-                   end > group ? starts_of(phase, run, std::span(groups).subspan(group, parts)) : std::nullopt) {
-      for (std::size_t p = 0; p < parts; ++p) {
-        runs.push_back({(*starts)[p], (*starts)[p + 1] - (*starts)[p], groups[group + p].layers});
-      }
-    } else {
-      std::vector<std::int64_t> layers;
-      for (std::size_t g = group; g < end; ++g) {
-        layers.insert(layers.end(), groups[g].layers.begin(), groups[g].layers.end());
-      }
-      std::ranges::sort(layers);
-      runs.push_back({run.first, run.size, std::move(layers)});
-    }
-    group = end;
-  }
-  return runs;
-}
-
 // As often as the op that repeats most.
 std::vector<std::int64_t> most_often(const Phase& phase, std::size_t begin, std::size_t end) {
   std::int64_t most = 0;
@@ -482,7 +408,12 @@ std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estim
   for (const Phase& phase : e.phases) {
     const Estimator& of = phase.name == "draft" ? *estimator.draft() : estimator;
     steps.push_back(step_of(phase, of.stages(phase), of.setup().profile));
-    steps.back().runs = decoder_runs(phase, of.setup().execution.weights.groups);
+    const std::vector<model::LayerGroup>& groups = of.setup().execution.weights.groups;
+    steps.back().runs = runs_by(
+        phase, [](const graph::Op& op) { return op.layers; },
+        [&](std::size_t begin, std::size_t) {
+          return groups[static_cast<std::size_t>(phase.ops[begin].op.layers)].layers;
+        });
   }
   return steps;
 }

@@ -132,6 +132,7 @@ class DecoderBuilder : StepWriter {
       if (all) each_batch([&] { move_to(place_for(group.on_host, tokens_), tokens_); });
       group_ = &group;
       kind_ = static_cast<int>(group.kind);
+      layers_ = static_cast<std::int16_t>(&group - e_.weights.groups.data());
       count_ = group.count();
       if (all) each_batch([&] { before_mixer(layer); });
       scope_ = Scope::group;
@@ -140,7 +141,7 @@ class DecoderBuilder : StepWriter {
       scope_ = Scope::rows;
       if (all) each_batch([&] { after_mixer(layer); });
       group_ = nullptr;
-      kind_ = -1;
+      kind_ = layers_ = -1;
       count_ = 1;
     }
     if (!all) return;

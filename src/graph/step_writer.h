@@ -48,6 +48,7 @@ class StepWriter {
     op.name = label.name;
     op.count = count_ * times_;
     op.layer_kind = kind_;
+    op.layers = layers_;
     op.place = place_;
     op.scope = scope_;
     op.group = group_number_;
@@ -134,6 +135,7 @@ class StepWriter {
   std::int64_t count_ = 1;
   std::int64_t times_ = 1;  // micro-batches that are like this one
   int kind_ = -1;
+  std::int16_t layers_ = -1;
   Place place_ = Place::device;
   Scope scope_ = Scope::rows;
   std::int16_t group_number_ = 0;  // of the step's groups
