@@ -383,19 +383,11 @@ void choose_platform(const hardware::Device& device, const WorkloadChoices& choi
   if (choices.reserve) platform.reserve = *choices.reserve;
 }
 
-Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {
-  Setup setup;
-  choose_platform(device, choices, setup);
-  static_cast<Deployment&>(setup) = choices;
+namespace {
+
+// What weights are stored and computed in, and what activations are.
+void choose_formats(const model::Decoder& model, const hardware::Device& device, const Choices& choices, Setup& setup) {
   graph::Execution& e = setup.execution;
-  e.model = &model;
-  e.runtime = choices.runtime;
-  e.routing = choices.routing;
-  if (choices.profile) {
-    const hardware::KernelChoices& c = choices.profile->choices;
-    e.allocation = {.padding = c.tensor_padding, .granule = c.tensor_granule};
-    setup.activation_factor = c.activation_factor;
-  }
   const bool stored = !choices.weights && choices.stored != nullptr;
   const std::string own = stored ? std::string() : to_lower(choices.weights.value_or(model.default_weights));
   const auto layout = [&] {
@@ -415,22 +407,14 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
     e.runtime.fused_qkv = e.runtime.fused_gate_up = false;
     e.windows = model::gguf_keeps_windows(model);
   }
-  if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
-  if (model.encoder) setup.serving.phases = Served::prefill;
-  e.vision_weights.compute = e.activations;
-  if (e.weights.gguf && setup.serving.overlap_batches > 1) {
-    throw Error::bad_input(
-        "`overlap-batches`: llama.cpp takes all sequences of a GGUF model through the devices together",
-        "leave it out");
-  }
   if (!choices.weights && !stored && model.default_weights == "fp32") {
     setup.notes.emplace_back(
         "the checkpoint is in fp32, and so it runs; vLLM and SGLang load it in 16 bits (weights bf16)");
   }
-  if (!model.assumed.empty()) setup.notes.push_back(fmt::format("{} is {}", model.name, model.assumed));
-  place(device, choices, setup);
-  spread(model, choices, setup);
+}
 
+void choose_cache(const model::Decoder& model, const Choices& choices, Setup& setup) {
+  graph::Execution& e = setup.execution;
   const auto half = [&](const std::optional<std::string>& text) {
     const std::optional<std::string>& given = text ? text : choices.kv;
     if (given) return model::parse_kv_scheme(*given);
@@ -441,7 +425,11 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   };
   e.kv = {half(choices.cache_k), half(choices.cache_v)};
   check_cache(model, e.kv);
+}
 
+// What of the device and of the profile's stack multiplies with weights of each format.
+void choose_kernels(const hardware::Device& device, const Choices& choices, Setup& setup) {
+  graph::Execution& e = setup.execution;
   std::string note;
   const auto kernels_of = [&](const model::StoredFormat& f) {
     return f.kernel && choices.profile ? choices.profile->kernels_of(*f.kernel) : nullptr;
@@ -461,6 +449,38 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
     for (model::StoredFormat& format : group.formats) fit(format);
   }
   if (!note.empty()) setup.notes.push_back(note);
+}
+
+}  // namespace
+
+Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {
+  Setup setup;
+  choose_platform(device, choices, setup);
+  static_cast<Deployment&>(setup) = choices;
+  graph::Execution& e = setup.execution;
+  e.model = &model;
+  e.runtime = choices.runtime;
+  e.routing = choices.routing;
+  if (choices.profile) {
+    const hardware::KernelChoices& c = choices.profile->choices;
+    e.allocation = {.padding = c.tensor_padding, .granule = c.tensor_granule};
+    setup.activation_factor = c.activation_factor;
+  }
+  choose_formats(model, device, choices, setup);
+  if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
+  if (model.encoder) setup.serving.phases = Served::prefill;
+  e.vision_weights.compute = e.activations;
+  if (e.weights.gguf && setup.serving.overlap_batches > 1) {
+    throw Error::bad_input(
+        "`overlap-batches`: llama.cpp takes all sequences of a GGUF model through the devices together",
+        "leave it out");
+  }
+  if (!model.assumed.empty()) setup.notes.push_back(fmt::format("{} is {}", model.name, model.assumed));
+  place(device, choices, setup);
+  spread(model, choices, setup);
+
+  choose_cache(model, choices, setup);
+  choose_kernels(device, choices, setup);
   note_rate(setup, e.activations);
   if (choices.draft) {
     setup.draft->setup = draft_setup(setup, choices, *choices.draft);

@@ -368,12 +368,6 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
   return step;
 }
 
-std::vector<std::int64_t> numbers(std::int64_t count) {
-  std::vector<std::int64_t> list(static_cast<std::size_t>(std::max<std::int64_t>(0, count)));
-  std::iota(list.begin(), list.end(), 0);
-  return list;
-}
-
 // Runs of consecutive ops for which `key` is the same and not negative; `layers` says how often each repeats.
 template <class Key, class Layers>
 std::vector<LayerRun> runs_by(const Phase& phase, Key&& key, Layers&& layers) {
@@ -388,17 +382,16 @@ std::vector<LayerRun> runs_by(const Phase& phase, Key&& key, Layers&& layers) {
   return runs;
 }
 
-// As often as the op that repeats most.
-std::vector<std::int64_t> most_often(const Phase& phase, std::size_t begin, std::size_t end) {
-  std::int64_t most = 0;
-  for (std::size_t i = begin; i < end; ++i) most = std::max(most, phase.ops[i].op.count / phase.micro_batches);
-  return numbers(most);
-}
-
 // Runs of ops of one key, each as often as the op in it that repeats most.
 template <class Key>
 std::vector<LayerRun> repeated_runs(const Phase& phase, Key&& key) {
-  return runs_by(phase, key, [&](std::size_t begin, std::size_t end) { return most_often(phase, begin, end); });
+  return runs_by(phase, key, [&](std::size_t begin, std::size_t end) {
+    std::int64_t most = 0;
+    for (std::size_t i = begin; i < end; ++i) most = std::max(most, phase.ops[i].op.count / phase.micro_batches);
+    std::vector<std::int64_t> layers(static_cast<std::size_t>(most));
+    std::iota(layers.begin(), layers.end(), 0);
+    return layers;
+  });
 }
 
 }  // namespace

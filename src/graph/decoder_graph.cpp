@@ -289,6 +289,22 @@ class DecoderBuilder : StepWriter {
       write(tags.values, row.values, e_.kv.values);
     }
   }
+  // Copies `rows` rows of keys and values, each to `times` places, between the caches that `like` names and
+  // activations; by kernels of which each has a new shape in every step (`reshaped`) and takes `views`.
+  void copy_cache(const model::Attention& a, const CacheTags& tags, double rows, double times, const Copy& like,
+                  bool reshaped, std::int32_t views) {
+    each_cache(a, tags, [&](Tag tag, std::int64_t width, const model::ElementFormat& cached) {
+      Copy copy = like;
+      copy.read_elements = rows * d(width);
+      copy.write_elements = copy.read_elements * times;
+      copy.from = like.from_cache ? cached : element_;
+      copy.to = like.to_cache ? cached : element_;
+      push(tag, copy);
+      // Kernels that treat keys and values of a token, each apart.
+      const std::int32_t kernels = chained() && !a.latent && e_.kv.keys == e_.kv.values ? 2 : 1;
+      launches(kernels, reshaped ? kernels : 0, views * kernels);
+    });
+  }
 
   // All tokens by the group's matrix of a role.
   void linear(Tag tag, Role role, std::int64_t n, std::int64_t k, const How& how = {}) {
@@ -682,18 +698,8 @@ class DecoderBuilder : StepWriter {
       send(Tag::kv_to_host, {.rows = tokens_, .width = model::kv_values_per_token(a), .element = element_});
     }
     const Place here = std::exchange(place_, group_->on_host ? Place::host : Place::device);
-    each_cache(a, {Tag::kv_write, Tag::k_write, Tag::v_write},
-               [&](Tag tag, std::int64_t width, const model::ElementFormat& to) {
-                 const double owners = split_ ? 1 : d(p_.sequence());  // of the new tokens' rows
-                 const double elements = d(tokens_ * width) / owners;
-                 push(tag, Copy{.read_elements = elements,
-                                .write_elements = elements,
-                                .from = element_,
-                                .to = to,
-                                .to_cache = true,
-                                .rows = d(tokens_) / owners});
-                 launches(cache_kernels(a));
-               });
+    const double rows = d(tokens_) / (split_ ? 1 : d(p_.sequence()));  // of which each has an owner
+    copy_cache(a, {Tag::kv_write, Tag::k_write, Tag::v_write}, rows, 1, {.to_cache = true, .rows = rows}, false, 0);
     place_ = here;
   }
 
@@ -808,10 +814,6 @@ class DecoderBuilder : StepWriter {
   std::int64_t core_heads(const model::Attention& a) const { return a.heads / p_.ulysses; }
   std::int64_t core_kv_heads(const model::Attention& a) const {
     return a.latent ? core_heads(a) : a.kv_heads / p_.ulysses;
-  }
-  // Kernels that treat keys and values of a token, each apart.
-  std::int32_t cache_kernels(const model::Attention& a) const {
-    return chained() && !a.latent && e_.kv.keys == e_.kv.values ? 2 : 1;
   }
   std::int64_t query_ranks() const { return split_ ? p_.ring : 1; }
   std::int64_t key_ranks() const { return split_ ? 1 : p_.ring; }
@@ -959,17 +961,8 @@ class DecoderBuilder : StepWriter {
     // A framework's kernel writes the new tokens, too.
     const std::int64_t present = chained() ? g.context + g.new_tokens : g.context;
     const double tokens = d(g.count * std::min(present, e_.window(a).value_or(present))) / d(p_.sequence());
-    each_cache(a, {Tag::kv_concat, Tag::k_concat, Tag::v_concat},
-               [&](Tag tag, std::int64_t width, const model::ElementFormat& format) {
-                 const double elements = tokens * d(width);
-                 push(tag, Copy{.read_elements = elements,
-                                .write_elements = elements,
-                                .from = format,
-                                .to = format,
-                                .from_cache = true,
-                                .to_cache = true});
-                 launches(cache_kernels(a), cache_kernels(a));
-               });
+    copy_cache(a, {Tag::kv_concat, Tag::k_concat, Tag::v_concat}, tokens, 1, {.from_cache = true, .to_cache = true},
+               true, 0);
   }
   model::CacheScheme activations_as_cache() const { return {element_, element_}; }
   // Latent attention, expanded: keys and values of all tokens in the cache are computed again from their latents.
@@ -1008,18 +1001,8 @@ class DecoderBuilder : StepWriter {
   // Copies `columns` keys and values of every sequence to all the heads that share them.
   void repeat_heads(const model::Attention& a, const SequenceGroup& g, std::int64_t columns) {
     const double per_width = d(g.count * columns) / d(p_.ulysses);
-    const double heads = d(a.heads) / d(a.kv_heads);
-    each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
-               [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
-                 const double elements = per_width * d(width);
-                 push(tag, Copy{.read_elements = elements,
-                                .write_elements = elements * heads,
-                                .from = e_.training ? element_ : from,
-                                .to = element_,
-                                .from_cache = !e_.training});
-                 launches(cache_kernels(a), concatenates(g) ? cache_kernels(a) : 0,
-                          chained() ? 3 * cache_kernels(a) : 0);
-               });
+    copy_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v}, per_width, d(a.heads) / d(a.kv_heads),
+               {.from_cache = !e_.training}, concatenates(g), chained() ? 3 : 0);
   }
   // Attention over keys and values that were repeated before: nothing is shared any more, or read from the cache.
   Attention repeated(const model::Attention& a, const SequenceGroup& g, Attention core) {
@@ -1302,7 +1285,6 @@ class DecoderBuilder : StepWriter {
     const std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
     const ExpertLoad load =
         expert_load(e_.routing, all, x.per_token, spread ? own * p_.expert : own) / (d(p_.expert) / real);
-    const double copied = d(rows * width);
     const bool beside = f.intermediate > 0;
     if (beside) {
       mlp(f, f.intermediate, {Role::gate, Role::up, Role::down}, Input::gathered);
@@ -1319,41 +1301,8 @@ class DecoderBuilder : StepWriter {
       product(Tag::latent_down, own, width, hidden_, format(Role::latent_down), {.input = Input::shared});
       if (x.latent_norm) rms_norm(Tag::latent_norm, own, width);
     }
-    const Place up = place_of(Role::expert_up);
-    const Place gate = f.gated ? place_of(Role::expert_gate) : up;
-    const Place down = place_of(Role::expert_down);
-    if (gate != residual_ || up != residual_) cross(Place::host, own, width);
-    place_ = gate;
-    push(Tag::dispatch, copy_of(copied));
-    if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
-    streams_experts(gate, Role::expert_gate);
-    const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up) &&
-                          same_format(Role::expert_gate, Role::expert_up);
-    if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && together) {
-      product(Tag::experts_gate_up, rows, 2 * x.intermediate, width, format(Role::expert_up),
-              {.bias = f.bias, .load = load});
-    } else {
-      if (f.gated) {
-        product(Tag::experts_gate, rows, x.intermediate, width, format(Role::expert_gate),
-                {.bias = f.bias, .load = load});
-        cross(up, rows, x.intermediate);
-      }
-      streams_experts(up, Role::expert_up);
-      product(Tag::experts_up, rows, x.intermediate, width, format(Role::expert_up),
-              {.input = f.gated ? Input::shared : Input::own, .bias = f.bias, .load = load});
-    }
-    activate(Tag::experts_activation, rows, x.intermediate, f.gated);
-    cross(down, rows, x.intermediate);
-    streams_experts(down, Role::expert_down);
-    product(Tag::experts_down, rows, width, x.intermediate, format(Role::expert_down), {.bias = f.bias, .load = load});
-    cross(residual_, rows, width);
-    streamed_ = group_->on_host && residual_ == Place::device;
-    if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
-    vector(Tag::combine, VectorKind::combine, rows, width, 1, d(own) / d(rows));
-    keeps(copied);
-    if (x.latent > 0) {
-      product(Tag::latent_up, own, hidden_, width, format(Role::latent_up));
-    }
+    expert_products(f, x, own, rows, load);
+    if (x.latent > 0) product(Tag::latent_up, own, hidden_, width, format(Role::latent_up));
     if (beside) {
       if (model::has_norms_beside_experts(layer)) {
         rms_norm(Tag::experts_norm, 2 * own, hidden_);  // of the results of both
@@ -1363,19 +1312,58 @@ class DecoderBuilder : StepWriter {
     if (spread && residual_ranks_ == 1) {
       exchange(Tag::experts_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(tokens_), d(hidden_));
     }
-    if (x.shared_intermediate > 0) {
-      if (spread) gather_tokens(Tag::mlp_gather, tokens_);
-      mlp(f, x.shared_intermediate, {Role::shared_gate, Role::shared_up, Role::shared_down}, Input::shared);
-      if (spread) sum_tokens(Tag::mlp_reduce, Tag::mlp_scatter);
-      const std::int64_t sum = spread ? residual_tokens() : tokens_;
-      if (x.shared_gate) {
-        product(Tag::shared_gate, sum, 1, hidden_, format(Role::shared_router), {.input = Input::shared});
-        vector(Tag::apply_shared_gate, VectorKind::sigmoid_gate, sum, hidden_, 1, 1);
-        keeps(d(sum * hidden_));
-      }
-      vector(Tag::add_shared, VectorKind::add, sum, hidden_, 2, 1);
-    }
+    if (x.shared_intermediate > 0) shared_experts(f, x, spread);
     if (!spread) sum_tokens(Tag::mlp_reduce, Tag::mlp_scatter);
+  }
+  // Of `rows` copies of `own` tokens: there, through the experts, and back.
+  void expert_products(const model::FeedForward& f, const model::Experts& x, std::int64_t own, std::int64_t rows,
+                       const ExpertLoad& load) {
+    const bool spread = p_.expert > p_.tensor;
+    const std::int64_t width = x.latent > 0 ? x.latent : hidden_;
+    const Place up = place_of(Role::expert_up);
+    const Place gate = f.gated ? place_of(Role::expert_gate) : up;
+    const Place down = place_of(Role::expert_down);
+    const auto multiply = [&](Tag tag, Place place, Role role, std::int64_t n, std::int64_t k,
+                              Input input = Input::own) {
+      streamed_ = place == Place::device && group_->holds_on_host(role);
+      product(tag, rows, n, k, format(role), {.input = input, .bias = f.bias, .load = load});
+    };
+    if (gate != residual_ || up != residual_) cross(Place::host, own, width);
+    place_ = gate;
+    push(Tag::dispatch, copy_of(d(rows * width)));
+    if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
+    const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up) &&
+                          same_format(Role::expert_gate, Role::expert_up);
+    if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && together) {
+      multiply(Tag::experts_gate_up, gate, Role::expert_up, 2 * x.intermediate, width);
+    } else {
+      if (f.gated) {
+        multiply(Tag::experts_gate, gate, Role::expert_gate, x.intermediate, width);
+        cross(up, rows, x.intermediate);
+      }
+      multiply(Tag::experts_up, up, Role::expert_up, x.intermediate, width, f.gated ? Input::shared : Input::own);
+    }
+    activate(Tag::experts_activation, rows, x.intermediate, f.gated);
+    cross(down, rows, x.intermediate);
+    multiply(Tag::experts_down, down, Role::expert_down, width, x.intermediate);
+    cross(residual_, rows, width);
+    streamed_ = group_->on_host && residual_ == Place::device;
+    if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
+    vector(Tag::combine, VectorKind::combine, rows, width, 1, d(own) / d(rows));
+    keeps(d(rows * width));
+  }
+  // Of all tokens, beside the routed ones.
+  void shared_experts(const model::FeedForward& f, const model::Experts& x, bool spread) {
+    if (spread) gather_tokens(Tag::mlp_gather, tokens_);
+    mlp(f, x.shared_intermediate, {Role::shared_gate, Role::shared_up, Role::shared_down}, Input::shared);
+    if (spread) sum_tokens(Tag::mlp_reduce, Tag::mlp_scatter);
+    const std::int64_t sum = spread ? residual_tokens() : tokens_;
+    if (x.shared_gate) {
+      product(Tag::shared_gate, sum, 1, hidden_, format(Role::shared_router), {.input = Input::shared});
+      vector(Tag::apply_shared_gate, VectorKind::sigmoid_gate, sum, hidden_, 1, 1);
+      keeps(d(sum * hidden_));
+    }
+    vector(Tag::add_shared, VectorKind::add, sum, hidden_, 2, 1);
   }
   // Where the products with an expert's matrix run: with the rest of the layer, or on the host that keeps the matrix
   // while its rows are too few to send it. Activations go there and back, and what is between two products is computed
@@ -1383,7 +1371,6 @@ class DecoderBuilder : StepWriter {
   Place place_of(Role role) const {
     return group_->holds_on_host(role) && !e_.streams(tokens_) ? Place::host : residual_;
   }
-  void streams_experts(Place place, Role role) { streamed_ = place == Place::device && group_->holds_on_host(role); }
   // A token goes once to every device that has experts of it, which sums up its results before they come back.
   enum class Way : unsigned char { there, back };
   void exchange_experts(Tag tag, std::int64_t tokens, const model::Experts& x, Way way) {
