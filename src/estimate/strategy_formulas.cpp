@@ -89,9 +89,7 @@ class Table {
     const Term P = parameters(key_).whole();
     const Term held = parameters(tensor_key_).share(n);
     const Term kept = activations(key_, n, n).term();
-    const auto on_tensor_axis = [&](const Term& stream_over) {
-      return activations(tensor_key_, stream_over, n).term();
-    };
+    const auto on_tensor_axis = [&](const Term& over) { return activations(tensor_key_, over, n).term(); };
     struct Sent {
       const char* collectives = "none";
       Term elements = 0;

@@ -51,22 +51,15 @@ using model::Role;
 
 // Chains of element-wise operations that no kernel does in one: the kernels of an eager framework, and those that a
 // graph compiler leaves after merging neighbours (PyTorch's operators as transformers' models and their Ascend ports
-// call them). In tensors of the chain's shape, `narrow` of the activation type and `wide` in fp32; statistics of a row
-// are left out.
+// call them). In tensors of the chain's shape, of those in fp32 4 bytes per element; statistics of a row are left out.
 //
 // RMSNorm of x, framework, as reads > writes:
 //   widen x (n > w), square (w > w), mean (w > row), add epsilon, root, scale x (w > w), narrow (w > n), weight (n > n)
 // so 10 tensors of 16 bits are read and 8 written, where one kernel reads and writes one each.
 struct Chain {
-  double narrow_reads = 0;
-  double wide_reads = 0;
-  double narrow_writes = 0;
-  double wide_writes = 0;
+  Traffic moved;
   std::int32_t launches = 1;
   std::int32_t views = 0;
-
-  double reads(Dtype activation) const { return narrow_reads + wide_reads * 32 / bits(activation); }
-  double writes(Dtype activation) const { return narrow_writes + wide_writes * 32 / bits(activation); }
 };
 
 struct Chained {
@@ -76,15 +69,15 @@ struct Chained {
 };
 
 // Compiled: widen; square and mean; scale, narrow and weight.
-constexpr Chained kNormChain = {{2, 4, 2, 3, 8}, {1, 2, 1, 1, 3}};
+constexpr Chained kNormChain = {{{2, 2, 16, 12}, 8}, {{1, 1, 8, 4}, 3}};
 // x cos + rotated(x) sin, rotated(x) from a negated half and a concatenation. Compiled: these two, and the rest.
-constexpr Chained kRopeChain = {{5.5, 0, 4.5, 0, 5, 2}, {5, 0, 3, 0, 3, 2}};
+constexpr Chained kRopeChain = {{{5.5, 4.5}, 5, 2}, {{5, 3}, 3, 2}};
 // Scores are divided and the mask is added (its own reads are one head's). Compiled: with the cast that softmax needs.
-constexpr Chained kMaskChain = {{2, 0, 2, 0, 2}, {1, 0, 0, 1, 1}};
+constexpr Chained kMaskChain = {{{2, 2}, 2}, {{1, 0, 0, 4}, 1}};
 // Framework: widen, softmax in fp32, narrow.
-constexpr Chained kSoftmaxChain = {{1, 2, 1, 2, 3}, {0, 2, 1, 1, 2}};
+constexpr Chained kSoftmaxChain = {{{1, 1, 8, 8}, 3}, {{0, 1, 8, 4}, 2}};
 // Divide, tanh, multiply.
-constexpr Chained kSoftcapChain = {{3, 0, 3, 0, 3}, {1, 0, 1, 0, 1}};
+constexpr Chained kSoftcapChain = {{{3, 3}, 3}, {{1, 1}, 1}};
 
 // Kernels that derive a step's mask from the tokens' positions: each reads and writes a mask in bytes.
 constexpr std::int32_t kMaskKernels = 10;
@@ -353,7 +346,8 @@ class DecoderBuilder : StepWriter {
   void chain(Tag tag, VectorKind kind, const Chained& kernels, std::int64_t rows, std::int64_t width,
              std::int64_t parameters = 0) {
     const Chain& c = kernels.of(chains_);
-    vector(tag, kind, rows, width, c.reads(activations_), c.writes(activations_), parameters);
+    vector(tag, kind, rows, width, c.moved.read_tensors(activations_), c.moved.written_tensors(activations_),
+           parameters);
     launches(c.launches, 0, c.views);
   }
   void rms_norm(Tag tag, std::int64_t rows, std::int64_t width) {
@@ -1061,9 +1055,9 @@ class DecoderBuilder : StepWriter {
     const double scores = d(products * rows) * d(columns);
     const auto on_scores = [&](Tag tag, VectorKind kind, const Chained& chain, double operands = 0) {
       Vector v{.kind = kind, .rows = products * rows, .width = columns, .activation = activations_};
-      const Chain one = chained() ? chain.of(chains_) : Chain{1, 0, 1, 0, 1};
-      v.reads = one.reads(activations_) + operands;
-      v.writes = one.writes(activations_);
+      const Chain one = chained() ? chain.of(chains_) : Chain{{1, 1}};
+      v.reads = one.moved.read_tensors(activations_) + operands;
+      v.writes = one.moved.written_tensors(activations_);
       push(tag, v);
       kernels(one.launches);
     };

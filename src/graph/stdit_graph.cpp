@@ -60,6 +60,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -76,16 +77,12 @@ constexpr auto kTemporal = static_cast<int>(VideoLayer::temporal);
 constexpr Access kDense = Access::dense;
 constexpr Access kStrided = Access::strided;
 
-// One element-wise kernel on tensors of a shape: how many of them it reads and writes in the activation type (narrow)
-// and in fp32 (wide).
+// One element-wise kernel on tensors of a shape; of those in fp32, 4 bytes per element.
 struct Kernel {
   std::string_view name;
   VectorKind kind = VectorKind::add;
   Access access = Access::dense;
-  double narrow_reads = 1;
-  double wide_reads = 0;
-  double narrow_writes = 1;
-  double wide_writes = 0;
+  Traffic moved = {1, 1};
 };
 
 // One side of the frame mask: the norm and its two vectors.
@@ -102,35 +99,32 @@ constexpr Modulation kMasked = {{"frame_mask_norm", layer_norm, kDense},
                                 {"frame_mask_multiply", multiply, kStrided},
                                 {"frame_mask_add", add, kStrided},
                                 {"frame_mask_modulate", modulate, kDense}};
-constexpr Kernel kSelect = {"frame_mask_select", select, kStrided, 2};
+constexpr Kernel kSelect = {"frame_mask_select", select, kStrided, {2, 1}};
 constexpr Kernel kMaskedGate = {"frame_mask_gate", multiply, kStrided};
-constexpr Kernel kFusedMaskedGate = {"frame_mask_gate", gate_add, kDense, 2};
+constexpr Kernel kFusedMaskedGate = {"frame_mask_gate", gate_add, kDense, {2, 1}};
 
 // Of one tensor of heads; rows are heads of tokens but for the two kernels on statistics, which have one per row.
 constexpr Kernel kNormKernels[] = {
-    {"qk_norm_to_fp32", add, kStrided, 1, 0, 0, 1}, {"qk_norm_square", multiply, kDense, 0, 1, 0, 1},
-    {"qk_norm_mean", reduce, kStrided, 0, 1, 0, 0}, {"qk_norm_multiply", multiply, kStrided, 0, 1, 0, 1},
-    {"qk_norm_from_fp32", add, kDense, 0, 1, 1, 0}, {"qk_norm_weight", multiply, kStrided},
+    {"qk_norm_to_fp32", add, kStrided, {1, 0, 0, 4}}, {"qk_norm_square", multiply, kDense, {0, 0, 4, 4}},
+    {"qk_norm_mean", reduce, kStrided, {0, 0, 4}},    {"qk_norm_multiply", multiply, kStrided, {0, 0, 4, 4}},
+    {"qk_norm_from_fp32", add, kDense, {0, 1, 4}},    {"qk_norm_weight", multiply, kStrided},
 };
-constexpr Kernel kNormStatistics = {"qk_norm_statistics", add, kDense, 0, 1, 0, 1};
+constexpr Kernel kNormStatistics = {"qk_norm_statistics", add, kDense, {0, 0, 4, 4}};
 constexpr Kernel kFusedNorm = {"qk_norm", rms_norm, kDense};
 
 constexpr Kernel kRopeTables = {"rope_tables", activation, kDense};
 constexpr Kernel kRopeKernels[] = {
-    {"rope_multiply_cos", multiply, kStrided},
-    {"rope_scale", multiply, kDense},
-    {"rope_multiply_sin", multiply, kStrided},
-    {"rope_scale", multiply, kDense},
-    {"rope_add", add, kStrided, 2},
-    {"rope_concatenate", add, kStrided},
+    {"rope_multiply_cos", multiply, kStrided}, {"rope_scale", multiply, kDense},
+    {"rope_multiply_sin", multiply, kStrided}, {"rope_scale", multiply, kDense},
+    {"rope_add", add, kStrided, {2, 1}},       {"rope_concatenate", add, kStrided},
 };
 // On half of the elements, whose neighbours share their memory transactions.
-constexpr Kernel kRopeHalves[] = {{"rope_negate", multiply, kStrided, 2},
+constexpr Kernel kRopeHalves[] = {{"rope_negate", multiply, kStrided, {2, 1}},
                                   {"rope_interleave_even", add, kStrided},
-                                  {"rope_interleave_odd", add, kStrided, 1, 0, 2}};
+                                  {"rope_interleave_odd", add, kStrided, {1, 2}}};
 constexpr Kernel kFusedRope = {"rope", rope, kDense};
 
-constexpr Kernel kFusedGate = {"gate_add", gate_add, kDense, 2};
+constexpr Kernel kFusedGate = {"gate_add", gate_add, kDense, {2, 1}};
 
 // A box of pixels.
 struct Box {
@@ -198,12 +192,11 @@ class VideoBuilder : StepWriter {
   };
   // `launches` kernels alike are one op with their traffic together.
   void run(const Kernel& k, double rows, std::int64_t width, Dtype activation, std::int32_t launches = 1) {
-    const double wide = 32 / bits(activation);
     push(k.name, Vector{.kind = k.kind,
                         .rows = static_cast<std::int64_t>(rows),
                         .width = width,
-                        .reads = (k.narrow_reads + k.wide_reads * wide) * launches,
-                        .writes = (k.narrow_writes + k.wide_writes * wide) * launches,
+                        .reads = k.moved.read_tensors(activation) * launches,
+                        .writes = k.moved.written_tensors(activation) * launches,
                         .activation = activation,
                         .access = k.access})
         .launches = launches;
@@ -247,7 +240,7 @@ class VideoBuilder : StepWriter {
     Gemm* g = joins() ? std::get_if<Gemm>(&graph_.back().body) : nullptr;
     if (g && d(g->m) == rows && g->n == width && !g->joined.output) {
       g->joined.output = k.kind;
-      g->joined.reads = k.narrow_reads - 1;
+      g->joined.reads = k.moved.reads - 1;
     } else {
       run(k, rows, width);
     }
@@ -315,7 +308,7 @@ class VideoBuilder : StepWriter {
       run(fused ? kFusedMaskedGate : kMaskedGate, rows, columns);
       run(kSelect, rows, columns);
     }
-    if (!fused) run({add_name, add, kDense, 2}, rows, columns);
+    if (!fused) run({add_name, add, kDense, {2, 1}}, rows, columns);
   }
 
   void norm_queries_and_keys() {
@@ -366,9 +359,9 @@ class VideoBuilder : StepWriter {
     const double rows = d(products * queries);
     run({names.scale, multiply, kDense}, rows, head);
     push(names.scores, Gemm{.m = queries, .n = keys, .k = head, .batch = products, .activation = activations_});
-    run({names.to_fp32, add, kDense, 1, 0, 0, 1}, rows, keys);
-    run({names.softmax, softmax, kDense, 0, 1, 0, 1}, rows, keys);
-    run({names.from_fp32, add, kDense, 0, 1, 1, 0}, rows, keys);
+    run({names.to_fp32, add, kDense, {1, 0, 0, 4}}, rows, keys);
+    run({names.softmax, softmax, kDense, {0, 0, 4, 4}}, rows, keys);
+    run({names.from_fp32, add, kDense, {0, 1, 4}}, rows, keys);
     run({names.copy_values, add, kStrided}, d(products * keys), head);
     push(names.values, Gemm{.m = queries, .n = head, .k = keys, .batch = products, .activation = activations_});
     run({names.copy_result, add, kStrided}, rows, head);
@@ -433,7 +426,7 @@ class VideoBuilder : StepWriter {
     linear("cross_proj", Split::inputs, tokens(), m_.hidden, width());
     sum_residual("cross_reduce", "cross_scatter");
     const Part part(*this, Tag::gate);
-    run_after_product({"gate_cross_residual", add, kDense, 2}, d(residual_tokens()), residual_width());
+    run_after_product({"gate_cross_residual", add, kDense, {2, 1}}, d(residual_tokens()), residual_width());
   }
 
   void mlp() {
@@ -479,7 +472,7 @@ class VideoBuilder : StepWriter {
 
   // A number by its sinusoids (frequencies copied, scaled by it, cosines and sines beside each other) and two products.
   void embed_number(std::int64_t columns) {
-    run({"sinusoids", activation, kDense, 0, 1, 0, 1}, rows_of_batch(), m_.timestep_channels, 7);
+    run({"sinusoids", activation, kDense, {0, 0, 4, 4}}, rows_of_batch(), m_.timestep_channels, 7);
     product("embed_in", batch(), columns, m_.timestep_channels);
     run({"embed_silu", activation, kDense}, rows_of_batch(), columns);
     product("embed_out", batch(), columns, columns);
@@ -492,9 +485,9 @@ class VideoBuilder : StepWriter {
     for (const model::VideoDit::SizeEmbedder& size : m_.size_embedders) embed_number(size.width);
     const int sides = masked() ? 2 : 1;
     for (int side = 0; side < sides; ++side) {
-      if (side > 0) run({"time_zero", add, kDense, 0, 0, 1}, rows_of_batch(), 1);
+      if (side > 0) run({"time_zero", add, kDense, {0, 1}}, rows_of_batch(), 1);
       embed_number(m_.hidden);
-      if (!m_.size_embedders.empty()) run({"embed_add", add, kDense, 2}, rows_of_batch(), m_.hidden);
+      if (!m_.size_embedders.empty()) run({"embed_add", add, kDense, {2, 1}}, rows_of_batch(), m_.hidden);
       vectors_of_blocks(6);
       if (m_.architecture == model::VideoArchitecture::stdit2) vectors_of_blocks(3);
     }
@@ -514,7 +507,7 @@ class VideoBuilder : StepWriter {
     copy("latent_pad", latent(m_.in_channels), kStrided, activations_, activations_);
     product("patch_embed", tokens(), m_.hidden, elements);
     if (eager()) run({"patch_bias", add, kStrided}, d(tokens()), m_.hidden);
-    run({"positions_from_fp32", add, kDense, 0, 1, 1, 0}, d(spatial()), m_.hidden);
+    run({"positions_from_fp32", add, kDense, {0, 1, 4}}, d(spatial()), m_.hidden);
     run({"positions_add", add, kStrided}, d(tokens()), m_.hidden);
   }
 
@@ -564,7 +557,7 @@ class VideoBuilder : StepWriter {
       run({"final_multiply", multiply, kStrided}, rows, m_.hidden);
       run({"final_add", add, kStrided}, rows, m_.hidden);
     }
-    if (masked()) run({"final_select", select, kStrided, 2}, rows, m_.hidden);
+    if (masked()) run({"final_select", select, kStrided, {2, 1}}, rows, m_.hidden);
     product("final_proj", tokens(), m_.patch_elements() * m_.out_channels, m_.hidden);
     copy("patches_to_latent", latent(m_.out_channels), kStrided, activations_, activations_);
     copy("latent_to_fp32", latent(m_.out_channels), kDense, activations_, Dtype::fp32);
@@ -573,8 +566,8 @@ class VideoBuilder : StepWriter {
   void sampler() {
     const double values = latent(m_.in_channels) / (e_.guidance ? 2 : 1);
     // with - without, times the scale, + without; the latent moves by the result times the step.
-    if (e_.guidance) run({"guidance", add, kDense, 0, 5.0 / 3, 0, 1}, values, 1, 3);
-    run({"sampler_update", add, kDense, 0, 1.5, 0, 1}, values, 1, 2);
+    if (e_.guidance) run({"guidance", add, kDense, {0, 0, 20.0 / 3, 4}}, values, 1, 3);
+    run({"sampler_update", add, kDense, {0, 0, 6, 4}}, values, 1, 2);
   }
   // ---- Encoding the prompt
 
@@ -609,7 +602,7 @@ class VideoBuilder : StepWriter {
          Gemm{.m = tokens, .n = t_.head_dim, .k = tokens, .batch = products, .activation = e_.text_activations});
     if (eager()) text_vectors({"text_merge_heads", add, kStrided}, d(text_rows()), text_width());
     text_linear("text_o_proj", t_.hidden, text_width());
-    text_vectors({"text_attention_add", add, kDense, 2}, d(text_rows()), t_.hidden);
+    text_vectors({"text_attention_add", add, kDense, {2, 1}}, d(text_rows()), t_.hidden);
   }
   void text_mlp() {
     const double rows = d(text_rows());
@@ -617,10 +610,11 @@ class VideoBuilder : StepWriter {
     text_linear("text_gate_proj", t_.intermediate, t_.hidden);
     if (eager()) text_vectors({"text_gelu", activation, kDense}, rows, t_.intermediate);
     text_linear("text_up_proj", t_.intermediate, t_.hidden);
-    text_vectors({eager() ? "text_multiply_gate" : "text_activation", eager() ? multiply : gated_activation, kDense, 2},
-                 rows, t_.intermediate);
+    text_vectors(
+        {eager() ? "text_multiply_gate" : "text_activation", eager() ? multiply : gated_activation, kDense, {2, 1}},
+        rows, t_.intermediate);
     text_linear("text_down_proj", t_.hidden, t_.intermediate);
-    text_vectors({"text_mlp_add", add, kDense, 2}, rows, t_.hidden);
+    text_vectors({"text_mlp_add", add, kDense, {2, 1}}, rows, t_.hidden);
   }
 
   // ---- Decoding the latent
@@ -660,7 +654,7 @@ class VideoBuilder : StepWriter {
   }
   void norm_and_activate(const Box& box, std::int64_t channels) {
     const double positions = d(box.positions());
-    run({names_->norm, group_norm, kDense, 2}, positions, channels);
+    run({names_->norm, group_norm, kDense, {2, 1}}, positions, channels);
     if (eager()) run({names_->activation, activation, kDense}, positions, channels);
   }
   void block(const Box& box, std::int64_t inputs, std::int64_t outputs, std::int64_t taps, bool bias) {
@@ -670,7 +664,7 @@ class VideoBuilder : StepWriter {
     convolve(names_->second, box, outputs, outputs, taps, bias);
     if (inputs != outputs) convolve(names_->shortcut, box, inputs, outputs, 1, bias);
     const double positions = d(box.positions());
-    run({names_->add, add, kDense, 2}, positions, outputs);
+    run({names_->add, add, kDense, {2, 1}}, positions, outputs);
     if (eager() && !names_->rescale.empty()) run({names_->rescale, multiply, kDense}, positions, outputs);
   }
   // `blocks` blocks, of which the first may change the width; those alike are one description.
@@ -763,7 +757,7 @@ class VideoBuilder : StepWriter {
   void middle_attention(const Box& box, std::int64_t width) {
     const std::int64_t pixels = box.rows * box.columns;
     const double positions = d(box.positions());
-    run({names_->norm, group_norm, kDense, 2}, positions, width);
+    run({names_->norm, group_norm, kDense, {2, 1}}, positions, width);
     for (const std::string_view name : {"2d_q_proj", "2d_k_proj", "2d_v_proj"}) {
       product(name, box.positions(), width, width, true, e_.decoder_weights, activations_);
     }
@@ -777,7 +771,7 @@ class VideoBuilder : StepWriter {
                                    .window = {},
                                    .activation = activations_});
     product("2d_attention_proj", box.positions(), width, width, true, e_.decoder_weights, activations_);
-    run({"2d_attention_add", add, kDense, 2}, positions, width);
+    run({"2d_attention_add", add, kDense, {2, 1}}, positions, width);
   }
 
   const VideoExecution& e_;
@@ -789,37 +783,36 @@ class VideoBuilder : StepWriter {
   const DecoderNames* names_ = nullptr;
 };
 
-constexpr std::array<std::string_view, 13> kPurposeNames = {
-    "products",  "spatial attention", "temporal attention", "cross attention",     "qk-norm",
-    "rope",      "modulate",          "frame mask",         "gates and residuals", "activation",
-    "rearrange", "communication",     "outside blocks"};
-static_assert(static_cast<std::size_t>(VideoPurpose::outside) + 1 == kPurposeNames.size());
-
-// What the parts of a block are there for; all else is products.
-constexpr std::pair<Tag, VideoPurpose> kParts[] = {
-    {Tag::spatial_attention, VideoPurpose::spatial_attention},
-    {Tag::temporal_attention, VideoPurpose::temporal_attention},
-    {Tag::cross_attention, VideoPurpose::cross_attention},
-    {Tag::qk_norm, VideoPurpose::qk_norm},
-    {Tag::rotate, VideoPurpose::rope},
-    {Tag::modulate, VideoPurpose::modulate},
-    {Tag::frame_mask, VideoPurpose::frame_mask},
-    {Tag::gate, VideoPurpose::gate},
-    {Tag::gelu, VideoPurpose::activation},
-    {Tag::rearrange, VideoPurpose::rearrange},
+// In the order of VideoPurpose, with the part of a block that is there for it.
+struct Purpose {
+  std::string_view name;
+  Tag part = Tag::none;
 };
+constexpr std::array<Purpose, 13> kPurposes = {{{"products"},
+                                                {"spatial attention", Tag::spatial_attention},
+                                                {"temporal attention", Tag::temporal_attention},
+                                                {"cross attention", Tag::cross_attention},
+                                                {"qk-norm", Tag::qk_norm},
+                                                {"rope", Tag::rotate},
+                                                {"modulate", Tag::modulate},
+                                                {"frame mask", Tag::frame_mask},
+                                                {"gates and residuals", Tag::gate},
+                                                {"activation", Tag::gelu},
+                                                {"rearrange", Tag::rearrange},
+                                                {"communication"},
+                                                {"outside blocks"}}};
+static_assert(static_cast<std::size_t>(VideoPurpose::outside) + 1 == kPurposes.size());
 
 }  // namespace
 
-std::string_view name(VideoPurpose purpose) { return kPurposeNames[static_cast<std::size_t>(purpose)]; }
+std::string_view name(VideoPurpose purpose) { return kPurposes[static_cast<std::size_t>(purpose)].name; }
 
 VideoPurpose purpose_of(const Op& op) {
   if (std::holds_alternative<Collective>(op.body)) return VideoPurpose::communication;
   if (op.layer_kind < 0) return VideoPurpose::outside;
-  for (const auto& [tag, purpose] : kParts) {
-    if (op.tag == tag) return purpose;
-  }
-  return VideoPurpose::product;
+  const auto* found =
+      std::find_if(kPurposes.begin(), kPurposes.end(), [&](const Purpose& p) { return p.part == op.tag; });
+  return found == kPurposes.end() ? VideoPurpose::product : static_cast<VideoPurpose>(found - kPurposes.begin());
 }
 
 void build_text_encoding(const VideoExecution& execution, Graph& graph) {
