@@ -306,11 +306,6 @@ Timeline lay_out(const TimelineStep& step, std::size_t max_spans) {
 
 namespace {
 
-bool leaves_stage(const graph::Op& op) {
-  const auto* c = std::get_if<graph::Collective>(&op.body);
-  return c && c->kind == graph::CollectiveKind::send && op.layer_kind < 0;
-}
-
 TimelineOp timeline_op(const OpEstimate& e, Seconds hidden) {
   TimelineOp op;
   op.count = e.op.count;
@@ -320,7 +315,7 @@ TimelineOp timeline_op(const OpEstimate& e, Seconds hidden) {
   op.hidden = e.op.count > 0 ? hidden.value / d(e.op.count) : 0;
   op.prefetched = e.hidden.value > 0 && !e.op.overlaps;
   op.overhead = std::holds_alternative<graph::Overhead>(e.op.body);
-  op.sends = leaves_stage(e.op);
+  op.sends = is_send(e.op) && e.op.layer_kind < 0;
   op.kernels = e.op.launches;
   return op;
 }

@@ -72,6 +72,8 @@ Multiple sequence(const TrainingScenario& s, const graph::Plan& plan) {
 // Interleaved stages take micro-batches in groups of as many as there are stages (arXiv 2104.04473 section 2.2).
 Multiple groups(const TrainingScenario& s, const graph::Plan& plan) { return {s.micro_batches(plan), plan.pipeline}; }
 
+}  // namespace
+
 // ---- Parameters that one device of a plan holds, by what happens to their gradients
 
 struct ParameterShare {
@@ -93,9 +95,9 @@ struct ParameterShare {
   double total() const { return dense + expert; }
 };
 
-bool is_routed(const model::Tensor& tensor) { return tensor.name.starts_with("mlp.experts."); }
+static bool is_routed(const model::Tensor& tensor) { return tensor.name.starts_with("mlp.experts."); }
 
-ParameterShare layer_share(const model::Decoder& model, const model::Layer& layer, const graph::Plan& plan) {
+static ParameterShare layer_share(const model::Decoder& model, const model::Layer& layer, const graph::Plan& plan) {
   ParameterShare share;
   const std::vector<model::Tensor> whole = model::layer_tensors(model, layer);
   if (plan.tensor_rows > 0) {  // everything is divided by rows and columns, vectors too
@@ -200,7 +202,7 @@ enum class Region : unsigned char { layer, first_stage, last_stage };
 
 // Ops before the layers are of the stage that the step begins in: the first going forward, the last going back. The
 // norm before the first layer stands for the final one: a layer's own last norm is the next layer's first.
-Region region_of(const graph::Op& op, bool layers_seen, bool backward) {
+static Region region_of(const graph::Op& op, bool layers_seen, bool backward) {
   if (op.layer_kind >= 0) return Region::layer;
   if (op.tag == graph::Tag::input_norm || op.tag == graph::Tag::norm_statistics) return Region::last_stage;
   return layers_seen == backward ? Region::first_stage : Region::last_stage;
@@ -225,7 +227,7 @@ struct Pass {
 // Share of an exchange's time that it can run beside an op at no cost to it. NCCL copies and sums in thread blocks that
 // hold a core each, 24 of them on an A100: beside an exchange of C seconds an op of W seconds ends after
 // max(C, W + C 24 / cores). 1 without a profile.
-double hideable_share(const Setup& setup) {
+static double hideable_share(const Setup& setup) {
   constexpr double kExchangeBlocks = 24;
   const double cores = d(setup.device->cores.value_or(0));
   if (setup.profile == nullptr || cores == 0) return 1;
@@ -462,6 +464,8 @@ class TrainingPasses {
 // What belongs to a pass runs beside it, as far as that lasts; the all-gather after the update shows. Under a profile
 // the stages of a pipeline reduce their gradients after the last pass, not beside it (the DDP of arXiv 2104.04473), and
 // what runs beside a pass costs it cores (hideable_share).
+
+namespace {
 
 // Time of one micro-batch that parameter collectives can run beside.
 struct PassTimes {

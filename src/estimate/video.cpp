@@ -156,11 +156,6 @@ namespace {
 
 constexpr std::size_t kLayerKinds = 2;  // spatial and temporal
 
-bool is_send(const graph::Op& op) {
-  const auto* c = std::get_if<graph::Collective>(&op.body);
-  return c && c->kind == graph::CollectiveKind::send;
-}
-
 Bytes sent(const graph::Op& op) { return std::get<graph::Collective>(op.body).bytes(); }
 
 }  // namespace

@@ -29,10 +29,7 @@ namespace {
 constexpr double kDefaultSeconds = 4;
 constexpr const char* kLeaveOut = "leave it out";
 
-Error unknown(std::string_view field, const char* what, const std::string& text,
-              const std::vector<std::string>& names) {
-  return Error::bad_input(fmt::format("`{}`: {} {}", field, what, quote(text)), name_hint(text, names));
-}
+using Either = std::array<std::string_view, 2>;
 
 // A request that came from JSON may lack what a command line must have.
 const std::string& required(const Text& value, std::string_view field) {
@@ -124,9 +121,8 @@ std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, c
                                        hardware::name(workload)));
   }
   if (request.power) {
-    const std::optional<hardware::Power> power = hardware::parse_power(*request.power);
-    if (!power) throw unknown("power", "unknown load", *request.power, {"short", "sustained"});
-    if (profile.choices.power != hardware::Power::none) profile.choices.power = *power;
+    one_of("power", "unknown load", *request.power, Either{"short", "sustained"});
+    if (profile.choices.power != hardware::Power::none) profile.choices.power = *hardware::parse_power(*request.power);
   }
   return profile;
 }
@@ -168,12 +164,8 @@ estimate::Choices choose_schemes(const Request& request, const hardware::Device&
 
 estimate::Serving serving_of(const Request& q) {
   estimate::Serving s;
-  const std::string phases = q.phase.value_or("both");
-  const auto* known = std::ranges::find(estimate::kServed, phases);
-  if (known == estimate::kServed.end()) {
-    throw unknown("phase", "unknown phase", phases, {estimate::kServed.begin(), estimate::kServed.end()});
-  }
-  s.phases = static_cast<estimate::Served>(known - estimate::kServed.begin());
+  s.phases =
+      static_cast<estimate::Served>(one_of("phase", "unknown phase", q.phase.value_or("both"), estimate::kServed));
   s.verify = q.verify.value_or(1);
   s.overlap_batches = q.overlap_batches.value_or(1);
   s.prefill_chunk = q.prefill_chunk;
@@ -193,23 +185,18 @@ estimate::Serving serving_of(const Request& q) {
 // ---- The plan.
 
 bool sharded_embedding(const Request& request) {
-  const std::string how = request.embedding.value_or("sharded");
-  if (how != "sharded" && how != "replicated")
-    throw unknown("embedding", "unknown way", how, {"sharded", "replicated"});
-  return how == "sharded";
+  return one_of("embedding", "unknown way", request.embedding.value_or("sharded"), Either{"sharded", "replicated"}) ==
+         0;
 }
 
 namespace {
 
 std::optional<Dtype> exchange_type(std::string_view field, const Text& text) {
   if (!text) return std::nullopt;
-  std::vector<std::string> names;
-  for (const Dtype type : {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::int8}) {
-    if (name(type) == *text) return type;
-    names.emplace_back(name(type));
-  }
-  throw Error::bad_input(fmt::format("`{}`: no type that tokens travel as: {}", field, quote(*text)),
-                         name_hint(*text, names));
+  constexpr std::array kTypes = {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::int8};
+  std::array<std::string_view, kTypes.size()> names;
+  std::ranges::transform(kTypes, names.begin(), [](Dtype type) { return name(type); });
+  return kTypes[one_of(field, "no type that tokens travel as:", *text, names)];
 }
 
 graph::Popularity routing_value(const std::string& text, const model::Decoder& model) {
@@ -286,9 +273,7 @@ Request split_over_devices(const Resolved& r) {
     throw Error::bad_input("`split` row: llama.cpp has removed it, and what it gathers on one card is not modelled",
                            "`split` layer, or tensor");
   }
-  if (how != "layer" && how != "tensor" && how != "none") {
-    throw unknown("split", "unknown way", how, {"layer", "tensor", "none"});
-  }
+  one_of("split", "unknown way", how, std::array<std::string_view, 3>{"layer", "tensor", "none"});
   if (r.devices > 1 && q.devices.value_or(r.devices) != r.devices) {
     throw Error::bad_input(fmt::format("`devices` {}: `hw` lists {}", *q.devices, r.devices), kLeaveOut);
   }
@@ -704,8 +689,6 @@ estimate::VideoScenario video_scenario(const Request& q, const model::VideoDit& 
   if (q.frames && q.seconds) {
     throw Error::bad_input("`frames` and `seconds` both say how long the video is", "give one of them");
   }
-  const std::string guidance = q.cfg.value_or("on");
-  if (guidance != "on" && guidance != "off") throw unknown("cfg", "unknown value", guidance, {"on", "off"});
   const std::int64_t frames =
       q.frames ? *q.frames : model::frames_of_seconds(model, q.seconds.value_or(kDefaultSeconds));
   estimate::VideoScenario s;
@@ -713,7 +696,7 @@ estimate::VideoScenario video_scenario(const Request& q, const model::VideoDit& 
       model::video_shape(model, model::parse_video_size(q.resolution.value_or("720p"), q.aspect.value_or("")), frames);
   s.videos = q.batch.value_or(1);
   s.steps = q.steps.value_or(model.sampler.steps);
-  s.guidance = guidance == "on";
+  s.guidance = one_of("cfg", "unknown value", q.cfg.value_or("on"), Either{"on", "off"}) == 0;
   s.text_tokens = q.text_tokens;
   return s;
 }
@@ -730,14 +713,10 @@ void read_sub_mesh(std::string_view text, graph::Plan& plan) {
   const std::int64_t columns = count_value("`stages`", sides[1], 1, graph::kMostDevices);
   plan.tensor = plan.ulysses = 1;
   plan.tensor_rows = 0;
-  if (strategy == "ulysses") {
-    plan.ulysses = rows * columns;
-  } else if (strategy == "tensor" || strategy == "2d") {
-    plan.tensor = rows * columns;
-    if (strategy == "2d" && plan.tensor > 1) plan.tensor_rows = rows;
-  } else {
-    throw unknown("stages", "unknown strategy", strategy, {"ulysses", "tensor", "2d"});
-  }
+  constexpr std::array<std::string_view, 3> kStrategies = {"ulysses", "tensor", "2d"};
+  one_of("stages", "unknown strategy", strategy, kStrategies);
+  (strategy == "ulysses" ? plan.ulysses : plan.tensor) = rows * columns;
+  if (strategy == "2d" && plan.tensor > 1) plan.tensor_rows = rows;
   if (plan.tensor == 1) plan.sequence_parallel = false;
 }
 
@@ -787,12 +766,9 @@ void make_video(Resolved& r, Unused unused) {
 }  // namespace
 
 graph::Recompute recompute_value(const std::string& text) {
-  std::vector<std::string> names;
-  for (const graph::Recompute r : graph::kRecomputes) {
-    if (text == graph::name(r)) return r;
-    names.emplace_back(graph::name(r));
-  }
-  throw unknown("recompute", "unknown way", text, names);
+  std::array<std::string_view, graph::kRecomputes.size()> names;
+  std::ranges::transform(graph::kRecomputes, names.begin(), [](graph::Recompute r) { return graph::name(r); });
+  return graph::kRecomputes[one_of("recompute", "unknown way", text, names)];
 }
 
 std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan) {

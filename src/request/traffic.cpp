@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "hardware/engine.h"
+#include "request/names.h"
 
 namespace llmperf::request {
 namespace {
@@ -25,13 +26,8 @@ bool switch_value(std::string_view field, const std::string& text) {
   throw Error::bad_input(fmt::format("`{}`: {} is neither on nor off", field, quote(text)));
 }
 
-// Which of `names` a text is.
-template <class Names>
-std::size_t named(std::string_view field, const std::string& text, const Names& names) {
-  const auto found = std::ranges::find(names, std::string_view(text));
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  throw Error::bad_input(fmt::format("`{}`: there is no {}", field, quote(text)),
-                         name_hint(text, std::vector<std::string>(names.begin(), names.end())));
+std::size_t named(std::string_view field, const std::string& text, std::span<const std::string_view> names) {
+  return one_of(field, "there is no", text, names);
 }
 
 double burstiness_value(const std::string& text) {
