@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/match.h"
-#include "estimate/context_curve.h"
 #include "estimate/explain.h"
+#include "estimate/kv_capacity.h"
 #include "result/document.h"
 #include "result/row.h"
 
@@ -135,7 +135,7 @@ Explained explain(const request::Request& request, request::Sources& sources, co
     explained.one = estimate::explain(*text.estimator, e, number);
     return explained;
   }
-  for (const std::string& path : estimate::explainable_paths(e)) {
+  for (const std::string& path : estimate::explainable_paths(*text.estimator, e)) {
     const estimate::Explanation x = estimate::explain(*text.estimator, e, path);
     explained.all.paths.push_back({path, x.value, x.unit});
   }

@@ -21,6 +21,6 @@ Explanation explain(const Estimator& estimator, const Estimate& estimate, std::s
 
 // Every path that `explain` knows for this estimate. Ops of one name in the same phase are told apart as "norm",
 // "norm#2", ….
-std::vector<std::string> explainable_paths(const Estimate& estimate);
+std::vector<std::string> explainable_paths(const Estimator& estimator, const Estimate& estimate);
 
 }  // namespace llmperf::estimate

@@ -6,11 +6,17 @@
 namespace llmperf::estimate {
 namespace {
 
-// The estimator with `layers` of the model on the device.
-Estimator with_layers(const model::Decoder& model, const hardware::Device& device, Choices choices,
-                      std::optional<std::int64_t> layers) {
-  choices.gpu_layers = layers;
-  return Estimator(make_setup(model, device, choices));
+bool device_holds(const Estimator& e, const Scenario& scenario) { return e.memory(scenario).total() <= e.capacity(); }
+
+// The numbers from `low` on that `holds` says yes to, and those up to `high` that it does not, are one behind the
+// other: the last of the first ones, and the first of the others.
+template <class Holds>
+std::pair<std::int64_t, std::int64_t> bisect(std::int64_t low, std::int64_t high, Holds&& holds) {
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (holds(middle) ? low : high) = middle;
+  }
+  return {low, high};
 }
 
 // The same without a profile.
@@ -62,7 +68,7 @@ GgufStudyRow study_one(const model::Decoder& model, const hardware::Device& devi
   row.bits_per_weight = row.tensors.value * 8 / static_cast<double>(model::stored_weights(model, candidate.layout));
 
   const Scenario whole{1, context, 0};
-  const Estimator all = with_layers(model, device, choices, std::nullopt);
+  const Estimator all(make_setup(model, device, choices));
   row.memory = all.memory(whole);
   row.fits = all.fits(whole);
   if (row.fits) {
@@ -90,21 +96,18 @@ GgufStudyRow study_one(const model::Decoder& model, const hardware::Device& devi
 }  // namespace
 
 // Memory on the device grows with the layers it holds, memory on the host shrinks.
-std::optional<std::int64_t> most_layers(const model::Decoder& model, const hardware::Device& device,
-                                        const Choices& choices, const Scenario& scenario) {
-  if (!with_layers(model, device, choices, std::nullopt).setup().host) return std::nullopt;
-  const auto device_holds = [&](std::int64_t layers) {
-    const Estimator e = with_layers(model, device, choices, layers);
-    return e.memory(scenario).total() <= e.capacity();
+std::optional<std::int64_t> most_layers(const model::Decoder& model, const hardware::Device& device, Choices choices,
+                                        const Scenario& scenario) {
+  choices.gpu_layers.reset();
+  if (make_setup(model, device, choices).host == nullptr) return std::nullopt;
+  const auto with_layers = [&](std::int64_t layers) {
+    choices.gpu_layers = layers;
+    return Estimator(make_setup(model, device, choices));
   };
-  std::int64_t low = -1;  // fits, or not even none does
-  std::int64_t high = model.num_layers() + 2;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (device_holds(middle) ? low : high) = middle;
-  }
-  if (low < 0 || !with_layers(model, device, choices, low).fits(scenario)) return std::nullopt;
-  return low;
+  const std::int64_t most = bisect(-1, model.num_layers() + 2, [&](std::int64_t layers) {
+                              return device_holds(with_layers(layers), scenario);
+                            }).first;
+  return most >= 0 && with_layers(most).fits(scenario) ? std::optional(most) : std::nullopt;
 }
 
 std::optional<std::int64_t> fewest_cpu_moe(const model::Decoder& model, const hardware::Device& device, Choices choices,
@@ -116,16 +119,12 @@ std::optional<std::int64_t> fewest_cpu_moe(const model::Decoder& model, const ha
     choices.cpu_moe = layers;
     return Estimator(make_setup(model, device, choices));
   };
-  std::int64_t low = 0;  // does not fit, or everything does
-  std::int64_t high = model.num_layers();
-  const Estimator all = with_experts(high);
-  if (all.setup().host == nullptr || all.memory(scenario).total() > all.capacity()) return std::nullopt;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    const Estimator e = with_experts(middle);
-    (e.memory(scenario).total() <= e.capacity() ? high : low) = middle;
-  }
-  return with_experts(high).fits(scenario) ? std::optional(high) : std::nullopt;
+  const Estimator all = with_experts(model.num_layers());
+  if (all.setup().host == nullptr || !device_holds(all, scenario)) return std::nullopt;
+  const std::int64_t fewest = bisect(0, model.num_layers(), [&](std::int64_t layers) {
+                                return !device_holds(with_experts(layers), scenario);
+                              }).second;
+  return with_experts(fewest).fits(scenario) ? std::optional(fewest) : std::nullopt;
 }
 
 GgufCandidate gguf_candidate(const model::Decoder& model, const model::GgufFileType& type, model::GgufEra era) {

@@ -56,8 +56,8 @@ struct GgufStudyRow {
 
 // The most layers (the head counted first) that the device holds in this scenario while the host holds the rest;
 // nothing when no split fits, or there is none to make. `choices` as for make_setup; its gpu_layers is ignored.
-std::optional<std::int64_t> most_layers(const model::Decoder& model, const hardware::Device& device,
-                                        const Choices& choices, const Scenario& scenario);
+std::optional<std::int64_t> most_layers(const model::Decoder& model, const hardware::Device& device, Choices choices,
+                                        const Scenario& scenario);
 
 // The fewest layers, from the first, whose routed experts have to stay on the host for the rest to fit on the device
 // while the host holds them; nothing when there are no experts, or that is not enough. `choices` as for make_setup;

@@ -9,9 +9,9 @@
 //           indices (2) through a second buffer of both (3): 7.5 fp32 rows of the vocabulary, beside the residual
 //           stream and the hidden states of the step
 // positions cos and sin of every position that the model was trained for, in 16 bits (1,024,000 of Mistral-Nemo: 262
-// MB) other     libraries' workspaces, and with several devices what exchanges stage in; the context itself is there
-// before
-//           vLLM first looks
+//           MB)
+// other     libraries' workspaces, and with several devices what exchanges stage in; the context itself is there
+//           before vLLM first looks
 //
 // The two constants of `other` are assumptions, alike for all models. Checked on the seven caches in
 // tests/estimate/kv_capacity_test.cpp. Up to vLLM 0.19 graphs are captured once the cache is sized, and do not count.
@@ -25,7 +25,6 @@
 #include <set>
 
 #include "base/integer.h"
-#include "estimate/context_curve.h"
 
 namespace llmperf::estimate {
 namespace {

@@ -92,53 +92,39 @@ Enumeration enumerate_plans(const model::Decoder& model, const SearchSpace& spac
 
 Bytes Communication::sent_bytes() const { return std::accumulate(sent.begin(), sent.end(), Bytes{}); }
 
-struct PlanSearch::State {
-  SearchSpace space;
-  std::optional<Estimator> inference;
-  std::optional<TrainingEstimator> training;
-  Phase inference_step;
-  TrainingEstimate step;
-
-  // The prefill, or with a cache of its sequences a step of decode.
-  void step_of_inference(Estimator& estimator) {
-    if (estimator.setup().serving.prefills()) return estimator.prefill(scenario(), inference_step);
-    estimator.decode_step(scenario(), space.sequence, inference_step);
-  }
-  Scenario scenario() const { return {.batch = space.batch, .prompt = space.sequence, .generate = 0}; }
-  TrainingScenario training_scenario() const { return {space.batch, space.micro_batch, space.sequence}; }
-};
-
-PlanSearch::PlanSearch(const Setup& setup, const SearchSpace& space) : state_(std::make_unique<State>()) {
-  state_->space = space;
+PlanSearch::PlanSearch(const Setup& setup, const SearchSpace& space) : space_(space) {
   if (space.training) {
-    state_->training.emplace(setup);
+    training_.emplace(setup);
   } else {
-    state_->inference.emplace(setup);
+    inference_.emplace(setup);
   }
 }
-PlanSearch::~PlanSearch() = default;
+
+const Phase& PlanSearch::step_of_inference() {
+  if (inference_->setup().serving.prefills()) {
+    inference_->prefill(scenario(), inference_step_);
+  } else {
+    inference_->decode_step(scenario(), space_.sequence, inference_step_);
+  }
+  return inference_step_;
+}
 
 PlanCost PlanSearch::cost(const Candidate& candidate) {
   PlanCost cost;
   cost.candidate = candidate;
-  if (!state_->space.training) {
-    Estimator& estimator = *state_->inference;
-    estimator.set_plan(candidate.plan);
-    cost.memory = estimator.memory(state_->scenario());
-    cost.fits = cost.memory.total() <= estimator.capacity();
-    if (!cost.fits) return cost;
-    state_->step_of_inference(estimator);
-    cost.time = state_->inference_step.time;
+  if (inference_) {
+    inference_->set_plan(candidate.plan);
+    cost.memory = inference_->memory(scenario());
+    cost.fits = cost.memory.total() <= inference_->capacity();
+    if (cost.fits) cost.time = step_of_inference().time;
     return cost;
   }
-  TrainingEstimator& estimator = *state_->training;
-  TrainingEstimate& step = state_->step;
-  cost.memory = estimator.memory(state_->training_scenario(), candidate.plan, candidate.options);
-  cost.fits = cost.memory.total() <= *estimator.setup().device->dram().capacity;
+  cost.memory = training_->memory(training_scenario(), candidate.plan, candidate.options);
+  cost.fits = cost.memory.total() <= *training_->setup().device->dram().capacity;
   if (!cost.fits) return cost;
-  estimator.summary(state_->training_scenario(), candidate.plan, candidate.options, step);
-  cost.time = step.time;
-  cost.mfu = step.mfu;
+  training_->summary(training_scenario(), candidate.plan, candidate.options, training_step_);
+  cost.time = training_step_.time;
+  cost.mfu = training_step_.mfu;
   return cost;
 }
 
@@ -174,22 +160,21 @@ Communication of_stage(const Phase& prefill, std::span<const Stage> stages, std:
 }  // namespace
 
 Communication PlanSearch::communication(const Candidate& candidate) {
-  if (state_->space.training) {
+  if (training_) {
     Communication sum;
-    state_->training->run(state_->training_scenario(), candidate.plan, candidate.options, state_->step);
-    for (const Phase& phase : state_->step.phases) {
+    training_->run(training_scenario(), candidate.plan, candidate.options, training_step_);
+    for (const Phase& phase : training_step_.phases) {
       add_exchanges(phase, sum, [](const graph::Op&) { return 1.0; });
       sum.overlapped += phase.overlapped * static_cast<double>(phase.steps);
     }
     return sum;
   }
-  Estimator& estimator = *state_->inference;
-  estimator.set_plan(candidate.plan);
-  state_->step_of_inference(estimator);
+  inference_->set_plan(candidate.plan);
+  const Phase& step = step_of_inference();
   Communication most;
-  if (state_->inference_step.work.network.value == 0) return most;
-  for (std::size_t i = 0; i < estimator.stages().size(); ++i) {
-    const Communication stage = of_stage(state_->inference_step, estimator.stages(), i);
+  if (step.work.network.value == 0) return most;
+  for (std::size_t i = 0; i < inference_->stages().size(); ++i) {
+    const Communication stage = of_stage(step, inference_->stages(), i);
     if (stage.sent_bytes() > most.sent_bytes()) most = stage;
   }
   return most;

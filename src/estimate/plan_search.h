@@ -3,7 +3,7 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "estimate/estimate.h"
@@ -66,7 +66,6 @@ class PlanSearch {
  public:
   // `setup` gives everything but the plan. Throws as TrainingEstimator does.
   PlanSearch(const Setup& setup, const SearchSpace& space);
-  ~PlanSearch();
 
   PlanCost cost(const Candidate& candidate);
   Communication communication(const Candidate& candidate);
@@ -74,8 +73,16 @@ class PlanSearch {
   std::vector<PlanCost> rank(const std::vector<Candidate>& candidates);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  // The prefill, or with a cache of its sequences a step of decode.
+  const Phase& step_of_inference();
+  Scenario scenario() const { return {.batch = space_.batch, .prompt = space_.sequence, .generate = 0}; }
+  TrainingScenario training_scenario() const { return {space_.batch, space_.micro_batch, space_.sequence}; }
+
+  SearchSpace space_;
+  std::optional<Estimator> inference_;  // one of the two
+  std::optional<TrainingEstimator> training_;
+  Phase inference_step_;
+  TrainingEstimate training_step_;
 };
 
 }  // namespace llmperf::estimate

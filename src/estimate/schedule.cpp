@@ -17,11 +17,6 @@
 namespace llmperf::estimate {
 namespace {
 
-bool is_stage_send(const graph::Op& op) {
-  const auto* c = std::get_if<graph::Collective>(&op.body);
-  return c && c->kind == graph::CollectiveKind::send;
-}
-
 // Seconds that the busiest stage is busy.
 double busiest(std::span<const OpEstimate> ops, std::span<const double> seconds, std::span<const Stage> stages) {
   double longest = 0;
@@ -40,7 +35,7 @@ void check(bool holds, std::string_view rule) {
   if (!holds) throw std::logic_error("internal error: " + std::string(rule));
 }
 
-bool is_exchange(const graph::Op& op) { return op.place == graph::Place::network && !is_stage_send(op); }
+bool is_exchange(const graph::Op& op) { return op.place == graph::Place::network && !is_send(op); }
 
 Seconds saved(const mapper::tile::Seam& before, const mapper::tile::Seam& op) {
   if (op.weights <= 0) return {};
@@ -48,6 +43,11 @@ Seconds saved(const mapper::tile::Seam& before, const mapper::tile::Seam& op) {
 }
 
 }  // namespace
+
+bool is_send(const graph::Op& op) {
+  const auto* c = std::get_if<graph::Collective>(&op.body);
+  return c && c->kind == graph::CollectiveKind::send;
+}
 
 void time_op(const mapper::Machine& machine, OpEstimate& op) {
   op.work = machine.work(op.op);
@@ -159,7 +159,7 @@ double beside_seconds(std::span<const OpEstimate> ops, std::span<const double> s
   const auto until = [&](std::size_t& k, std::size_t step) {
     double sum = 0;
     for (; in_layer(k) && !is_exchange(ops[k].op); k += step) {
-      if (!std::holds_alternative<graph::Overhead>(ops[k].op.body) && !is_stage_send(ops[k].op)) sum += seconds[k];
+      if (!std::holds_alternative<graph::Overhead>(ops[k].op.body) && !is_send(ops[k].op)) sum += seconds[k];
     }
     return sum;
   };
@@ -234,7 +234,7 @@ double StageShare::of(const graph::Op& op) {
     for (const Stage& stage : stages_) all += layers(stage);
     return layers(stages_[index_]) / all;
   }
-  if (is_stage_send(op)) return index_ < end ? 1 / d(static_cast<std::int64_t>(end)) : 0;
+  if (is_send(op)) return index_ < end ? 1 / d(static_cast<std::int64_t>(end)) : 0;
   return index_ == (layers_seen_ ? end : 0) ? 1 : 0;
 }
 

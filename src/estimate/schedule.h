@@ -17,6 +17,8 @@ namespace llmperf::estimate {
 // Of a workload without a pipeline; never empty, as stages are.
 inline const std::array<Stage, 1> kWhole = {};
 
+// To the next stage.
+bool is_send(const graph::Op& op);
 // Work and time of one execution of an op.
 void time_op(const mapper::Machine& machine, OpEstimate& op);
 // … of every op of a graph, `times` executions for one; what `ops` held before is replaced.

@@ -53,19 +53,19 @@ std::vector<Override> read_overrides(const std::string& text, bool one_device) {
     const bool on_device =
         one_device && where.size() > 1 && where.find_first_of("0123456789") == where.size() - 1 && where.back() == '0';
     if (where != "CPU" && !on_device) {
-      throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(each)), kHint);
+      throw Error::bad_input(fmt::format("`override-tensor`: {} places nothing on the CPU", quote(each)), kHint);
     }
     const std::string pattern(each.substr(0, equals));
     try {
       all.push_back({pattern, NamePattern::regex(pattern), !on_device});
     } catch (const Error& error) {
-      throw Error::bad_input(fmt::format("--override-tensor: {} is no regular expression that is matched here: {}",
+      throw Error::bad_input(fmt::format("`override-tensor`: {} is no regular expression that is matched here: {}",
                                          quote(pattern), error.diagnostics().front().message),
                              kHint);
     }
   }
   if (std::ranges::any_of(all, [](const Override& each) { return each.on_host; })) return all;
-  throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(text)), kHint);
+  throw Error::bad_input(fmt::format("`override-tensor`: {} places nothing on the CPU", quote(text)), kHint);
 }
 
 using ExpertMatrices = std::set<std::pair<std::int64_t, model::Role>>;
@@ -87,15 +87,15 @@ ExpertMatrices overridden(const model::Decoder& model, const Choices& choices) {
     if (name.find("_exps.") == std::string::npos) {
       throw Error::bad_input(
           fmt::format(
-              "--override-tensor: {} is about {}, too, and only routed experts are placed apart from their layer",
+              "`override-tensor`: {} is about {}, too, and only routed experts are placed apart from their layer",
               quote(first->text), name),
-          "a pattern with _exps, or --gpu-layers for whole layers");
+          "a pattern with _exps, or `gpu-layers` for whole layers");
     }
     matrices.emplace(tensor.layer, tensor.role);  // biases have the role of a vector, and stay
   }
   for (const Override& each : overrides) {
     if (each.used) continue;
-    throw Error::bad_input(fmt::format("--override-tensor: {} is about no tensor of {}", quote(each.text), model.name),
+    throw Error::bad_input(fmt::format("`override-tensor`: {} is about no tensor of {}", quote(each.text), model.name),
                            "names are those of the GGUF file: blk.0.ffn_gate_exps.weight");
   }
   return matrices;
@@ -106,7 +106,7 @@ void keep_experts(const model::Decoder& model, const Choices& choices, model::We
   if (!choices.cpu_moe && choices.override_tensor.empty()) return;
   if (!model.has_experts()) {
     throw Error::bad_input(fmt::format("{} has no routed experts that could stay on the host", model.name),
-                           "--gpu-layers for whole layers");
+                           "`gpu-layers` for whole layers");
   }
   const ExpertMatrices matrices = choices.override_tensor.empty() ? ExpertMatrices() : overridden(model, choices);
   const std::int64_t first = choices.cpu_moe.value_or(0);
@@ -127,15 +127,15 @@ hardware::HostLink link_of(const hardware::Device& device) {
 void place(const hardware::Device& device, const Choices& choices, Setup& setup) {
   model::WeightLayout& layout = setup.execution.weights;
   if (!layout.gguf || !has_own_memory(device) || choices.host == nullptr) {
-    for (const auto& [flag, what, given] :
-         {std::tuple{"--gpu-layers", "layers", choices.gpu_layers.has_value()},
-          std::tuple{"--n-cpu-moe", "experts", choices.cpu_moe.has_value()},
-          std::tuple{"--override-tensor", "experts", !choices.override_tensor.empty()}}) {
+    for (const auto& [field, what, given] :
+         {std::tuple{"`gpu-layers`", "layers", choices.gpu_layers.has_value()},
+          std::tuple{"`n-cpu-moe`", "experts", choices.cpu_moe.has_value()},
+          std::tuple{"`override-tensor`", "experts", !choices.override_tensor.empty()}}) {
       if (!given) continue;
       throw Error::bad_input(
           layout.gguf ? fmt::format("{} has no memory apart from the host's", device.name)
                       : fmt::format("{} stay on the host in GGUF formats only, not in {}", what, layout.name),
-          fmt::format("leave out {}", flag));
+          fmt::format("leave out {}", field));
     }
     layout.embedding_on_host = layout.embedding_on_host && has_own_memory(device) && choices.host != nullptr &&
                                choices.plan.devices() == 1 && !layout.gguf;
@@ -161,33 +161,24 @@ void check_tensor_split(const model::Decoder& model, const Setup& setup) {
   const auto given = static_cast<std::int64_t>(shares.size());
   if (!setup.execution.weights.gguf || given != devices) {
     throw Error::bad_input(
-        fmt::format("--tensor-split gives shares of {} devices, and there {}", given,
+        fmt::format("`tensor-split` gives shares of {} devices, and there {}", given,
                     !setup.execution.weights.gguf ? "is no GGUF format, whose layers llama.cpp deals so"
                     : devices == 1                ? std::string("is one")
                                                   : fmt::format("are {}", devices)),
-        setup.execution.weights.gguf ? fmt::format("--pp {}", given) : "--weights q4_k_m, or a GGUF file as model");
+        setup.execution.weights.gguf ? fmt::format("`pp` {}", given) : "`weights` q4_k_m, or a GGUF file as model");
   }
   const graph::StageSplit split = graph::proportional_split(model.num_layers(), shares);
   for (std::int64_t device = 0; device + 1 < given; ++device) {
     if (split.layers_of_run(device) > 0) continue;
-    throw Error::bad_input(fmt::format("--tensor-split leaves device {} without a layer", device + 1),
+    throw Error::bad_input(fmt::format("`tensor-split` leaves device {} without a layer", device + 1),
                            "larger shares for it, or fewer devices");
   }
   double all = 0;
   for (const double share : shares) all += share;
   // As proportional_split deals: the output is the item after the layers.
   if (shares.back() / all * static_cast<double>(model.num_layers() + 1) <= 1 - 1e-9) {
-    throw Error::bad_input(fmt::format("--tensor-split leaves device {} without even the output layer", given),
+    throw Error::bad_input(fmt::format("`tensor-split` leaves device {} without even the output layer", given),
                            "a larger share for it, or fewer devices");
-  }
-}
-
-// As llama.cpp deals layers to devices: by the memory that each has free.
-void deal_to_cards(const Choices& choices, Setup& setup) {
-  setup.cards = choices.cards;
-  if (choices.cards.empty() || !setup.tensor_split.empty()) return;
-  for (const Card& card : choices.cards) {
-    setup.tensor_split.push_back((*card.device->dram().capacity - setup.reserve).value);
   }
 }
 
@@ -205,10 +196,10 @@ void check_blocks(const model::Decoder& model, const graph::Plan& plan, const mo
       const auto type = std::ranges::find(types, group[role].name, &model::GgmlTypeInfo::name);
       if (type == types.end() || row % type->block == 0) continue;
       throw Error::bad_input(
-          fmt::format("--tp {}: a device would get {} of a row of {} ({}), which is stored in blocks "
+          fmt::format("`tp` {}: a device would get {} of a row of {} ({}), which is stored in blocks "
                       "of {}",
                       plan.tensor, row, model.name, type->name, type->block),
-          "fewer devices, or --pp, which deals whole layers");
+          "fewer devices, or `pp`, which deals whole layers");
     }
   }
 }
@@ -221,20 +212,20 @@ void check_gguf_split(const model::Decoder& model, const Choices& choices, const
     throw Error::bad_input(fmt::format("a plan over {} devices does not go with GGUF formats ({}): layers are dealt to "
                                        "devices whole, or all are divided by heads and columns",
                                        plan.devices(), layout.name),
-                           "--pp or --tp alone, or --weights bf16, fp8, int8, w8a8 or w4a16");
+                           "`pp` or `tp` alone, or `weights` bf16, fp8, int8, w8a8 or w4a16");
   }
   if (plan.tensor > 1) check_blocks(model, plan, layout);
   if (choices.pipeline_batches > 0) {
     throw Error::bad_input(
-        "--pipeline-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
+        "`pipeline-batches`: llama.cpp takes all sequences of a GGUF model through the devices together",
         "leave it out");
   }
   if (layout.computes_on_host()) {
     const bool layers = layout.head_on_host || layout.groups.front().on_host;
-    const char* flag = layers ? "--gpu-layers" : choices.cpu_moe ? "--n-cpu-moe" : "--override-tensor";
+    const char* field = layers ? "`gpu-layers`" : choices.cpu_moe ? "`n-cpu-moe`" : "`override-tensor`";
     throw Error::bad_input(fmt::format("{}: {} of a GGUF model are on several devices or on one and the host, not both",
-                                       flag, layers ? "layers" : "experts"),
-                           fmt::format("leave out {} or {}", flag, plan.tensor > 1 ? "--tp" : "--pp"));
+                                       field, layers ? "layers" : "experts"),
+                           fmt::format("leave out {} or {}", field, plan.tensor > 1 ? "`tp`" : "`pp`"));
   }
 }
 
@@ -247,10 +238,12 @@ bool is_int4(const model::WeightLayout& layout) {
 // Over the devices of the plan.
 void spread(const model::Decoder& model, const Choices& choices, Setup& setup) {
   const graph::Plan& plan = choices.plan;
-  setup.pipeline_batches = choices.pipeline_batches;
-  setup.tensor_split = choices.tensor_split;
   setup.execution.plan = plan;
-  deal_to_cards(choices, setup);
+  if (setup.tensor_split.empty()) {  // as llama.cpp deals layers to devices: by the memory that each has free
+    for (const Card& card : setup.cards) {
+      setup.tensor_split.push_back((*card.device->dram().capacity - setup.reserve).value);
+    }
+  }
   check_tensor_split(model, setup);
   if (plan.devices() == 1) return;
   if (setup.execution.weights.gguf) check_gguf_split(model, choices, setup);
@@ -297,17 +290,15 @@ std::shared_ptr<const Setup> draft_setup(const Setup& target, const Choices& tar
   const graph::Execution& e = target.execution;
   const model::Decoder& model = draft.file->decoder;
   Choices c = target_choices;
-  c.draft.reset();
-  c.serving = {
-      .phases = target_choices.serving.phases, .drafts = draft.tokens, .joins_step = draft.kind != Draft::Kind::model};
+  static_cast<Deployment&>(c) = {.serving = {.phases = target_choices.serving.phases,
+                                             .drafts = draft.tokens,
+                                             .joins_step = draft.kind != Draft::Kind::model}};
   c.plan = draft_plan(model, e.plan);
   c.activations = std::string(name(e.activations));
   c.stored = draft.file->stored ? &draft.file->stored->layout : nullptr;
   c.gpu_layers.reset();
   c.cpu_moe.reset();
   c.override_tensor.clear();
-  c.tensor_split.clear();
-  c.pipeline_batches = 0;
   const auto refuse = [&](const std::string& why) {
     throw Error::bad_input(fmt::format("`draft`: {}", why), "another draft, or none");
   };
@@ -388,26 +379,15 @@ void WorkloadChoices::run_as(const hardware::RuntimeExecution& execution) {
 void choose_platform(const hardware::Device& device, const WorkloadChoices& choices, Platform& platform) {
   platform.cluster = cost::make_cluster(device, choices.devices_per_node);
   platform.device = device.kind == hardware::DeviceKind::cpu ? in_use(device, choices, platform) : &device;
-  platform.profile = choices.profile;
-  platform.tiles = choices.tiles;
-  platform.dispatch = choices.dispatch;
-  platform.decode_dispatch = choices.decode_dispatch;
+  static_cast<Timing&>(platform) = choices;
   if (choices.reserve) platform.reserve = *choices.reserve;
-  platform.price = choices.price;
 }
 
-Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {
-  Setup setup;
-  choose_platform(device, choices, setup);
+namespace {
+
+// What weights are stored and computed in, and what activations are.
+void choose_formats(const model::Decoder& model, const hardware::Device& device, const Choices& choices, Setup& setup) {
   graph::Execution& e = setup.execution;
-  e.model = &model;
-  e.runtime = choices.runtime;
-  e.routing = choices.routing;
-  if (choices.profile) {
-    const hardware::KernelChoices& c = choices.profile->choices;
-    e.allocation = {.padding = c.tensor_padding, .granule = c.tensor_granule};
-    setup.activation_factor = c.activation_factor;
-  }
   const bool stored = !choices.weights && choices.stored != nullptr;
   const std::string own = stored ? std::string() : to_lower(choices.weights.value_or(model.default_weights));
   const auto layout = [&] {
@@ -427,23 +407,14 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
     e.runtime.fused_qkv = e.runtime.fused_gate_up = false;
     e.windows = model::gguf_keeps_windows(model);
   }
-  if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
-  setup.serving = choices.serving;
-  if (model.encoder) setup.serving.phases = Served::prefill;
-  e.vision_weights.compute = e.activations;
-  if (e.weights.gguf && setup.serving.overlap_batches > 1) {
-    throw Error::bad_input(
-        "--overlap-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
-        "leave it out");
-  }
   if (!choices.weights && !stored && model.default_weights == "fp32") {
     setup.notes.emplace_back(
         "the checkpoint is in fp32, and so it runs; vLLM and SGLang load it in 16 bits (weights bf16)");
   }
-  if (!model.assumed.empty()) setup.notes.push_back(fmt::format("{} is {}", model.name, model.assumed));
-  place(device, choices, setup);
-  spread(model, choices, setup);
+}
 
+void choose_cache(const model::Decoder& model, const Choices& choices, Setup& setup) {
+  graph::Execution& e = setup.execution;
   const auto half = [&](const std::optional<std::string>& text) {
     const std::optional<std::string>& given = text ? text : choices.kv;
     if (given) return model::parse_kv_scheme(*given);
@@ -454,7 +425,11 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   };
   e.kv = {half(choices.cache_k), half(choices.cache_v)};
   check_cache(model, e.kv);
+}
 
+// What of the device and of the profile's stack multiplies with weights of each format.
+void choose_kernels(const hardware::Device& device, const Choices& choices, Setup& setup) {
+  graph::Execution& e = setup.execution;
   std::string note;
   const auto kernels_of = [&](const model::StoredFormat& f) {
     return f.kernel && choices.profile ? choices.profile->kernels_of(*f.kernel) : nullptr;
@@ -474,9 +449,40 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
     for (model::StoredFormat& format : group.formats) fit(format);
   }
   if (!note.empty()) setup.notes.push_back(note);
+}
+
+}  // namespace
+
+Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {
+  Setup setup;
+  choose_platform(device, choices, setup);
+  static_cast<Deployment&>(setup) = choices;
+  graph::Execution& e = setup.execution;
+  e.model = &model;
+  e.runtime = choices.runtime;
+  e.routing = choices.routing;
+  if (choices.profile) {
+    const hardware::KernelChoices& c = choices.profile->choices;
+    e.allocation = {.padding = c.tensor_padding, .granule = c.tensor_granule};
+    setup.activation_factor = c.activation_factor;
+  }
+  choose_formats(model, device, choices, setup);
+  if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
+  if (model.encoder) setup.serving.phases = Served::prefill;
+  e.vision_weights.compute = e.activations;
+  if (e.weights.gguf && setup.serving.overlap_batches > 1) {
+    throw Error::bad_input(
+        "`overlap-batches`: llama.cpp takes all sequences of a GGUF model through the devices together",
+        "leave it out");
+  }
+  if (!model.assumed.empty()) setup.notes.push_back(fmt::format("{} is {}", model.name, model.assumed));
+  place(device, choices, setup);
+  spread(model, choices, setup);
+
+  choose_cache(model, choices, setup);
+  choose_kernels(device, choices, setup);
   note_rate(setup, e.activations);
   if (choices.draft) {
-    setup.draft = choices.draft;
     setup.draft->setup = draft_setup(setup, choices, *choices.draft);
     set_draft_tokens(choices.draft->tokens, setup);
     const model::Decoder& drafts = choices.draft->file->decoder;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cost/collective.h"
-#include "estimate/acceptance.h"
 #include "estimate/price.h"
 #include "graph/decoder_graph.h"
 #include "hardware/device.h"
@@ -22,19 +21,24 @@
 
 namespace llmperf::estimate {
 
+// What times ops, and how they are launched: chosen, and so run.
+struct Timing {
+  const hardware::RuntimeProfile* profile = nullptr;    // null: the speed of light
+  mapper::TileModel tiles = mapper::TileModel::mapped;  // of an array of tiles, without a profile
+  // With a profile. Of text of the prefill and of decode.
+  hardware::Dispatch dispatch = hardware::Dispatch::graph;
+  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
+  std::optional<HourPrice> price;  // of a device, of unlike ones their mean; hour_price() where nobody says another
+};
+
 // What an estimate runs on. Device and profile must outlive everything made from it.
-struct Platform {
+struct Platform : Timing {
   cost::Cluster cluster;
   const hardware::Device* device = nullptr;
-  std::vector<std::shared_ptr<const hardware::Device>>
-      parts;                                                // CPUs of which not all is used, kept for `device`, `host`
-  const hardware::RuntimeProfile* profile = nullptr;        // null: the speed of light
-  mapper::TileModel tiles = mapper::TileModel::mapped;      // of an array of tiles, without a profile
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile; of text of the prefill
-  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;  // of text
-  Bytes reserve{0.5 * kGiB};                                       // runtime context and workspaces; an assumption
+  // CPUs of which not all is used, kept for `device` and `host`.
+  std::vector<std::shared_ptr<const hardware::Device>> parts;
+  Bytes reserve{0.5 * kGiB};       // runtime context and workspaces; an assumption
   std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
-  std::optional<HourPrice> price;  // of a device, of unlike ones their mean
 
   // The links as collectives are charged for them: under a profile as its library drives them.
   cost::Cluster charged_cluster() const;
@@ -74,6 +78,28 @@ struct Serving {
   bool prefills() const { return phases != Served::decode; }
 };
 
+// ---- How many of the tokens that a draft proposes its target keeps (speculative.cpp)
+
+// Chances that the target keeps the 1st, 2nd, … token of a draft given that it keeps those before; the last one also
+// holds for tokens beyond the list.
+struct Acceptance {
+  std::vector<double> rates = {1};  // at least one, each in [0, 1]
+  Acceptance() = default;
+  Acceptance(double rate) : rates{rate} {}  // NOLINT(google-explicit-constructor)
+  explicit Acceptance(std::vector<double> table) : rates(std::move(table)) {}
+  double of(std::int64_t token) const;  // from 0
+  std::string text() const;             // "0.8", "0.85, 0.7, 0.6"
+  bool operator==(const Acceptance&) const = default;
+};
+
+// Tokens that a draft of `length` tokens is expected to yield, with the one that the target adds:
+// 1 + p_1 + p_1 p_2 + …, with one rate p for all (1 - p^(length + 1)) / (1 - p).
+double expected_tokens(const Acceptance& acceptance, std::int64_t length);
+
+// "0.8", "0.85,0.7,0.6" (or with / in lists of values), or a file with a number on each line. Throws Error(bad_input);
+// messages say `accept`.
+Acceptance parse_acceptance(const std::string& text);
+
 struct Setup;
 
 // What proposes the tokens that a decode step of the target verifies: a model of its own, or layers made for it
@@ -90,22 +116,18 @@ struct Draft {
 inline constexpr std::int64_t kMaxDraftLength = 32;
 inline constexpr std::int64_t kMostCompared = 8;  // lengths of which the best is taken where none is asked for
 
-// What can be chosen for any workload, names as on the command line; nothing where that is left to llmperf.
-struct WorkloadChoices {
+// What can be chosen for any workload, names as on the command line; nothing where that is left to llmperf. The profile
+// must outlive the setup.
+struct WorkloadChoices : Timing {
   std::optional<std::string> weights;
   std::optional<std::string> activations;
   hardware::RuntimeOptions runtime;
-  mapper::TileModel tiles = mapper::TileModel::mapped;
-  const hardware::RuntimeProfile* profile = nullptr;  // must outlive the setup; null: the speed of light
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;
-  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
   std::optional<Bytes> reserve;
   graph::Plan plan;  // must be legal (graph::problems)
   std::optional<std::int64_t> devices_per_node;
   // Of a CPU, be it the device or the host: cores and NUMA nodes that are used; nothing: all.
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> numa_nodes;
-  std::optional<HourPrice> price;  // hour_price() of the device, where nobody says another
 
   void run_as(const hardware::RuntimeExecution& execution);
 };
@@ -120,19 +142,29 @@ struct Card {
   const hardware::RuntimeProfile* profile = nullptr;
 };
 
-// Of language models: what does not change between scenarios. Model and host must outlive everything made from it, too.
-struct Setup : Platform {
-  graph::Execution execution;  // its plan is legal for the model
+// How requests go through a language model's devices: chosen, and so run.
+struct Deployment {
   Serving serving;
-  std::int64_t pipeline_batches = 0;                       // see Choices
-  std::vector<double> tensor_split;                        // see Choices
-  std::vector<Card> cards;                                 // of the stages; empty: all are `device`
+  std::optional<Draft> draft = {};  // decides what of `serving` is about verifying
+  // Micro-batches that a batch goes through the pipeline in; 0: the largest divisor of a replica's batch that is at
+  // most the number of stages.
+  std::int64_t pipeline_batches = 0;
+  // GGUF: how much of the model each device of the pipeline gets, in any unit; empty: all as much, as llama.cpp deals
+  // it to devices of equal free memory.
+  std::vector<double> tensor_split = {};
+  // GGUF: the unlike devices of the pipeline, of which the first is the device; layers are dealt to them by the memory
+  // that each has free.
+  std::vector<Card> cards = {};
+};
+
+// Of language models: what does not change between scenarios. Model and host must outlive everything made from it, too.
+struct Setup : Platform, Deployment {
+  graph::Execution execution;                              // its plan is legal for the model
   const hardware::Device* host = nullptr;                  // null: everything is on the device
   hardware::HostLink link;                                 // between the two, where there is a host
   const hardware::RuntimeProfile* host_profile = nullptr;  // of a host that has layers, experts or the head
-  std::optional<Draft> draft;
-  bool pinned_weights = false;           // on the host
-  bool checkpoint_kv = false;            // the checkpoint says what the KV cache is stored in
+  bool pinned_weights = false;                             // on the host
+  bool checkpoint_kv = false;                              // the checkpoint says what the KV cache is stored in
   std::string_view weights_kernel = {};  // the profile's name for what multiplies with them; empty: it has none
   bool encodes() const { return execution.model->encoder; }
   double activation_factor = 1;  // memory that a runtime plans for activations, over the peak of those alive at once
@@ -141,17 +173,14 @@ struct Setup : Platform {
 // Left to llmperf,
 //  * weights are as the checkpoint stores them, else of the 16-bit type of the activations;
 //  * activations are of the type of unquantised weights; with weights of GPTQ and AWQ fp16; else bf16, else fp16, where
-//  the
-//    device multiplies it, else fp32;
+//    the device multiplies it, else fp32;
 //  * kv is what the checkpoint asks for, else the activation type; cache_k and cache_v override it for one half;
 //  * gpu_layers are all layers, and the head is on the device; so are all experts.
 // Weights in a GGUF format (by name, or `stored`) are run as llama.cpp does: computed in fp16, cached in fp16, the
 // token embedding and sampling on the host, q, k, v and gate, up multiplied apart as the file keeps them.
-struct Choices : WorkloadChoices {
+struct Choices : WorkloadChoices, Deployment {
   std::optional<std::string> kv;
   graph::Popularity routing;
-  Serving serving;
-  std::optional<Draft> draft;  // decides what of `serving` is about verifying
   std::optional<std::string> cache_k;
   std::optional<std::string> cache_v;
   const model::WeightLayout* stored = nullptr;  // of the model's own file, taken when `weights` names nothing
@@ -165,15 +194,6 @@ struct Choices : WorkloadChoices {
   std::optional<std::int64_t> micro_batch;
   const hardware::Device* host = nullptr;                  // used by GGUF formats on a device with memory of its own
   const hardware::RuntimeProfile* host_profile = nullptr;  // … under a profile of the device; null: its speed of light
-  // Micro-batches that a batch goes through the pipeline in; 0: the largest divisor of a replica's batch that is at
-  // most the number of stages.
-  std::int64_t pipeline_batches = 0;
-  // GGUF: how much of the model each device of the pipeline gets, in any unit; empty: all as much, as llama.cpp deals
-  // it to devices of equal free memory.
-  std::vector<double> tensor_split;
-  // GGUF: the unlike devices of the pipeline, of which the first is the device; layers are dealt to them by the memory
-  // that each has free.
-  std::vector<Card> cards;
 };
 // The type that activations have unless asked otherwise; whether the device has a matrix rate for a type.
 Dtype activation_dtype(const hardware::Device& device);
@@ -200,7 +220,7 @@ std::string model_kind(const model::Decoder& model);
 // A step as the range of a runtime profile sees it: all but batch, tokens and context, which are the step's own.
 // Weights go by the name that the setup's profile was fitted under where the same kernel runs: w4a16-g128 is GPTQ's.
 hardware::StepSize step_size(const Setup& setup);
-// The same, its weights by the name that a profile was fitted on.
+// The same, its weights by the name that another profile was fitted on.
 hardware::StepSize step_size(const Setup& setup, const hardware::RuntimeProfile* profile);
 
 }  // namespace llmperf::estimate

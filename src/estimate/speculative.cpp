@@ -19,7 +19,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/node.h"
-#include "estimate/acceptance.h"
 
 namespace llmperf::estimate {
 namespace {

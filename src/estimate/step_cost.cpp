@@ -241,7 +241,15 @@ struct StepCost::Tables {
     }
     if (host && point == 0) sum.launched = host->launched();
   }
-  const Sum& keep(std::uint64_t key, Sum& sum, std::vector<double>&& shares) const {
+  // The sum of a key, which `fill(sum, shares)` makes at `points` points the first time.
+  template <class Fill>
+  const Sum& known(std::uint64_t key, std::size_t points, Fill&& fill) const {
+    if (const Sum* found = memo.find(key)) return *found;
+    const std::scoped_lock lock(filling);
+    if (const Sum* found = memo.find(key)) return *found;
+    Sum sum;
+    std::vector<double> shares(points * stages);
+    fill(sum, shares);
     if (stages > 1) sum.stages = stage_seconds.emplace_back(std::move(shares)).data();
     return memo.add(key, sum);
   }
@@ -255,19 +263,17 @@ struct StepCost::Tables {
   // Sums of ops that hang on the whole step.
   const Sum& of_step(Kind kind, Scope scope, const Mode& mode, const StepShape& shape, std::int64_t a,
                      std::uint64_t b = 0) const {
-    const std::uint64_t key = key_of(kind, mode, a, b);
-    if (const Sum* found = memo.find(key)) return *found;
-    const std::scoped_lock lock(filling);
-    if (const Sum* found = memo.find(key)) return *found;
+    return known(key_of(kind, mode, a, b), 1, [&](Sum& sum, std::vector<double>& shares) {
+      set_groups(shape, shape.decodes > 0 ? d(shape.context_sum) / d(shape.decodes) : 0);
+      build(groups, graph::Part::all);
+      add_ops(
+          mode, [&](const graph::Op& op) { return op.scope == scope; }, 0, sum, shares);
+    });
+  }
+  void set_groups(const StepShape& shape, double context) const {
     groups.clear();
-    if (shape.decodes > 0) groups.push_back(decodes_of(shape.decodes, d(shape.context_sum) / d(shape.decodes), 0));
+    if (shape.decodes > 0) groups.push_back(decodes_of(shape.decodes, context, 0));
     for (const Chunk& chunk : shape.chunks) groups.push_back({1, chunk.tokens, chunk.context});
-    build(groups, graph::Part::all);
-    Sum sum;
-    std::vector<double> shares(stages);
-    add_ops(
-        mode, [&](const graph::Op& op) { return op.scope == scope; }, 0, sum, shares);
-    return keep(key, sum, std::move(shares));
   }
 
   // The ops of one group alone, at a point; `joined`: its attention is part of a launch before it.
@@ -292,35 +298,24 @@ struct StepCost::Tables {
     const auto place = static_cast<std::uint64_t>(context.low / context.width()) << 10 |
                        static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(context.width()))) << 5 |
                        static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(excess.low)));
-    const std::uint64_t key = key_of(kDecodes, mode, count, place);
-    if (const Sum* found = memo.find(key)) return *found;
-    const std::scoped_lock lock(filling);
-    if (const Sum* found = memo.find(key)) return *found;
-    Sum sum;
-    std::vector<double> shares(4 * stages);
-    for (std::size_t point = 0; point < 4; ++point) {
-      const double mean = d(point % 2 > 0 ? context.high : context.low);
-      const double longest = mean + d(point / 2 > 0 ? excess.high : excess.low);
-      add_group(mode, decodes_of(count, mean, longest), false, point, sum, shares);
-    }
-    return keep(key, sum, std::move(shares));
+    return known(key_of(kDecodes, mode, count, place), 4, [&](Sum& sum, std::vector<double>& shares) {
+      for (std::size_t point = 0; point < 4; ++point) {
+        const double mean = d(point % 2 > 0 ? context.high : context.low);
+        const double longest = mean + d(point / 2 > 0 ? excess.high : excess.low);
+        add_group(mode, decodes_of(count, mean, longest), false, point, sum, shares);
+      }
+    });
   }
 
   const Sum& of_chunk(const Mode& mode, std::int64_t tokens, const Cell& context, bool joined) const {
     const auto place = static_cast<std::uint64_t>(context.low / context.width()) << 6 |
                        static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(context.width()))) << 1 |
                        (joined ? 1U : 0U);
-    const std::uint64_t key = key_of(kChunk, mode, tokens, place);
-    if (const Sum* found = memo.find(key)) return *found;
-    const std::scoped_lock lock(filling);
-    if (const Sum* found = memo.find(key)) return *found;
-    Sum sum;
-    std::vector<double> shares(2 * stages);
-    for (std::size_t point = 0; point < 2; ++point) {
-      const std::int64_t before = point > 0 ? context.high : context.low;
-      add_group(mode, {1, tokens, before}, joined, point, sum, shares);
-    }
-    return keep(key, sum, std::move(shares));
+    return known(key_of(kChunk, mode, tokens, place), 2, [&](Sum& sum, std::vector<double>& shares) {
+      for (std::size_t point = 0; point < 2; ++point) {
+        add_group(mode, {1, tokens, point > 0 ? context.high : context.low}, joined, point, sum, shares);
+      }
+    });
   }
 
   // Latencies at both ends of a cell of contexts, and then the intervals.
@@ -330,25 +325,16 @@ struct StepCost::Tables {
     for (const Chunk& chunk : shape.chunks) {
       key = mixed(mixed(key, static_cast<std::uint64_t>(chunk.tokens)), static_cast<std::uint64_t>(chunk.context));
     }
-    key |= 1;
-    const Sum* sum = memo.find(key);
-    if (sum == nullptr) {
-      const std::scoped_lock lock(filling);
-      sum = memo.find(key);
-      if (sum == nullptr) sum = &memo.add(key, whole_sum(shape, context));
-    }
+    const auto fill = [&](Sum& made, const std::vector<double>&) { whole_sum(shape, context, made); };
+    const Sum& sum = known(key | 1, 0, fill);
     const auto between = [&](std::size_t i) {
-      return Seconds{sum->seconds[i] + context.share * (sum->seconds[i + 1] - sum->seconds[i])};
+      return Seconds{sum.seconds[i] + context.share * (sum.seconds[i + 1] - sum.seconds[i])};
     };
     return {between(0), between(2)};
   }
-  Sum whole_sum(const StepShape& shape, const Cell& context) const {
-    Sum sum;
+  void whole_sum(const StepShape& shape, const Cell& context, Sum& sum) const {
     for (std::size_t point = 0; point < 2; ++point) {
-      groups.clear();
-      const double mean = d(point > 0 ? context.high : context.low);
-      if (shape.decodes > 0) groups.push_back(decodes_of(shape.decodes, mean, 0));
-      for (const Chunk& chunk : shape.chunks) groups.push_back({1, chunk.tokens, chunk.context});
+      set_groups(shape, d(point > 0 ? context.high : context.low));
       const std::int64_t parts = setup.serving.overlap_batches;
       for (SequenceGroup& g : groups) {  // a lone sequence that decodes is in both
         std::int64_t& shared = g.prompts() ? g.new_tokens : g.count;
@@ -359,7 +345,6 @@ struct StepCost::Tables {
       sum.seconds[point + 2] = phase.time.value - phase.bubble.value;
       if (shape.decodes == 0) sum.seconds[1] = sum.seconds[0], sum.seconds[3] = sum.seconds[2];
     }
-    return sum;
   }
 
   StepTime step(const StepShape& shape) const {

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <stdexcept>
 
 #include "base/error.h"
@@ -88,86 +87,71 @@ class Table {
   StrategyTable build() {
     StrategyTable table;
     const Term P = parameters(key_).whole();
-    const Polynomial kept = activations(key_, n, n);
-    const auto share = [&](StrategyFormulas& x, int zero) {
-      x.weights = formula(zero >= 3 ? P / n : P);
-      x.gradients = formula(zero >= 2 ? P / n : P);
-      x.optimizer = formula(6 * (zero >= 1 ? P / n : P));
+    const Term held = parameters(tensor_key_).share(n);
+    const Term kept = activations(key_, n, n).term();
+    const auto on_tensor_axis = [&](const Term& over) { return activations(tensor_key_, over, n).term(); };
+    struct Sent {
+      const char* collectives = "none";
+      Term elements = 0;
     };
-    const auto add = [&](const char* name, const graph::Plan& plan, const char* split) -> StrategyFormulas& {
-      StrategyFormulas& x = table.strategies.emplace_back();
-      x.name = name;
-      x.plan = plan;
-      x.split = split;
-      x.activation_collectives = x.parameter_collectives = "none";
-      x.activation_communication = x.parameter_communication = formula(0);
-      return x;
+    // `whole`: parameters of a device, which ZeRO divides.
+    const auto add = [&](const char* name, const graph::Plan& plan, const char* split, const Sent& of_parameters,
+                         const Sent& of_activations, const Term& whole, const Term& bytes, int zero = 0) {
+      const auto from = [&](int stage) { return zero >= stage ? whole / n : whole; };
+      table.strategies.push_back({.name = name,
+                                  .plan = plan,
+                                  .zero = zero,
+                                  .illegal = why_illegal(plan),
+                                  .parameter_collectives = of_parameters.collectives,
+                                  .parameter_communication = formula(of_parameters.elements),
+                                  .activation_collectives = of_activations.collectives,
+                                  .activation_communication = formula(of_activations.elements),
+                                  .split = split,
+                                  .weights = formula(from(3)),
+                                  .gradients = formula(from(2)),
+                                  .optimizer = formula(6 * from(1)),
+                                  .activations = formula(bytes)});
     };
-    const auto data = [&](const char* name, int zero, const char* collectives, double sends) {
-      StrategyFormulas& x = add(name, {.data = n_}, "b / b");
-      x.zero = zero;
-      x.parameter_collectives = collectives;
-      x.parameter_communication = formula(sends * alpha * P);
-      x.activations = formula(kept.term());
-      share(x, zero);
-    };
-    data("DP", 0, "all-reduce of P", 2);
-    data("ZeRO-1", 1, "reduce-scatter, all-gather of P", 2);
-    data("ZeRO-2", 2, "reduce-scatter, all-gather of P", 2);
-    data("ZeRO-3", 3, "2 all-gather, reduce-scatter of P", 3);
+    const graph::Plan data{.data = n_};
+    const Sent all_reduce{"all-reduce of P", 2 * alpha * P};
+    const Sent scatter_and_gather{"reduce-scatter, all-gather of P", 2 * alpha * P};
+    add("DP", data, "b / b", all_reduce, {}, P, kept);
+    add("ZeRO-1", data, "b / b", scatter_and_gather, {}, P, kept, 1);
+    add("ZeRO-2", data, "b / b", scatter_and_gather, {}, P, kept, 2);
+    add("ZeRO-3", data, "b / b", {"2 all-gather, reduce-scatter of P", 3 * alpha * P}, {}, P, kept, 3);
 
-    const auto tensor = [&](const char* name, const graph::Plan& plan, const char* collectives, const Term& sent,
-                            const Term& stream_over) {
-      StrategyFormulas& x = add(name, plan, "a / h");
-      x.activation_collectives = collectives;
-      x.activation_communication = formula(sent);
-      const Term held = parameters(tensor_key_).share(n);
-      x.weights = x.gradients = formula(held);
-      x.optimizer = formula(6 * held);
-      x.activations = formula(activations(tensor_key_, stream_over, n).term());
-    };
     // Blocks side by side (Phi-2) share one exchange.
     const bool together = layer_.parallel_blocks;
-    tensor("TP", {.tensor = n_}, together ? "2 all-reduce" : "4 all-reduce", (together ? 4 : 8) * alpha * b * s * h, 1);
-    tensor("Megatron-SP", {.tensor = n_, .sequence_parallel = true},
-           together ? "3 all-gather, 2 reduce-scatter" : "6 all-gather, 4 reduce-scatter",
-           (together ? 5 : 10) * alpha * b * s * h, n);
-    if (const std::int64_t rows = middle(); rows > 1) {
-      const graph::Plan plan{.tensor = n_, .tensor_rows = rows};
-      tensor("2-D TP", plan, "12 all-gather, 8 reduce-scatter", two_dimensional(plan), n);
+    add("TP", {.tensor = n_}, "a / h", {},
+        {together ? "2 all-reduce" : "4 all-reduce", (together ? 4 : 8) * alpha * b * s * h}, held, on_tensor_axis(1));
+    add("Megatron-SP", {.tensor = n_, .sequence_parallel = true}, "a / h", {},
+        {together ? "3 all-gather, 2 reduce-scatter" : "6 all-gather, 4 reduce-scatter",
+         (together ? 5 : 10) * alpha * b * s * h},
+        held, on_tensor_axis(n));
+    const std::int64_t degree = middle();
+    if (degree > 1) {
+      const graph::Plan plan{.tensor = n_, .tensor_rows = degree};
+      add("2-D TP", plan, "a / h", {}, {"12 all-gather, 8 reduce-scatter", two_dimensional(plan)}, held,
+          on_tensor_axis(n));
     }
 
-    const auto sequence = [&](const char* name, const graph::Plan& plan, const char* collectives, const Term& sent,
-                              const char* split) {
-      StrategyFormulas& x = add(name, plan, split);
-      x.parameter_collectives = "all-reduce of P";
-      x.parameter_communication = formula(2 * alpha * P);
-      x.activation_collectives = collectives;
-      x.activation_communication = formula(sent);
-      x.activations = formula(kept.term());
-      share(x, 0);
-    };
     const Term heads = Polynomial().add(4, query_).add(4, key_).term().in_parentheses();
-    sequence("Ulysses", {.ulysses = n_}, "8 all-to-all", alpha * b * s * heads / n, "a / s");
-    sequence("Ring", {.ring = n_}, "p2p of K, V; back K, V, dK, dV", 6 * alpha * b * s * key_, "s / s");
-    if (const std::int64_t degree = middle(); degree > 1) {
+    add("Ulysses", {.ulysses = n_}, "a / s", all_reduce, {"8 all-to-all", alpha * b * s * heads / n}, P, kept);
+    add("Ring", {.ring = n_}, "s / s", all_reduce, {"p2p of K, V; back K, V, dK, dV", 6 * alpha * b * s * key_}, P,
+        kept);
+    if (degree > 1) {
       const Term u("u", d(degree), "Ulysses degree");
       const Term r("r", d(n_ / degree), "ring degree");
-      sequence("USP", {.ulysses = degree, .ring = n_ / degree}, "8 all-to-all, p2p",
-               (u - 1) / u * b * s * heads / n + 6 * (r - 1) / r * b * s * key_ / u, "a s / s");
+      add("USP", {.ulysses = degree, .ring = n_ / degree}, "a s / s", all_reduce,
+          {"8 all-to-all, p2p", (u - 1) / u * b * s * heads / n + 6 * (r - 1) / r * b * s * key_ / u}, P, kept);
     }
-    StrategyFormulas& x = add("PP", {.pipeline = n_}, "L");
-    x.activation_collectives = "2 send at each boundary";
-    x.activation_communication = formula(2 * b * s * h);
-    x.activations = formula(activations(key_, 1, 1).term());
-    share(x, 0);
+    add("PP", {.pipeline = n_}, "L", {}, {"2 send at each boundary", 2 * b * s * h}, P, activations(key_, 1, 1).term());
 
     table.parameters = formula(P);
     std::int64_t elements = 0;
     for (const model::Tensor& t : model::layer_tensors(model_, layer_)) elements += t.elements();
     same("P", table.parameters.value, d(elements));
-    for (StrategyFormulas& f : table.strategies) {
-      f.illegal = why_illegal(f.plan);
+    for (const StrategyFormulas& f : table.strategies) {
       if (!f.illegal) compare_with_graph(f);
       for (const Formula* each :
            {&f.activations, &f.activation_communication, &f.parameter_communication, &f.weights}) {
@@ -322,9 +306,9 @@ StrategyTable strategy_formulas(const Setup& setup, std::int64_t batch, std::int
       layer.attention.v_head_dim != layer.attention.head_dim || !model.is_plain_transformer()) {
     throw Error::bad_input(
         fmt::format("formulas are for dense models whose layers are all alike; {} is another", model.name),
-        "leave out --symbolic: numbers are there for every model");
+        "numbers are there for every model");
   }
-  if (devices < 2) throw Error::bad_input("--symbolic compares ways to use several devices", "--devices 8");
+  if (devices < 2) throw Error::bad_input("formulas compare ways to use several devices", "`devices` 8");
   return Table(setup, batch, sequence, devices).build();
 }
 

@@ -306,11 +306,6 @@ Timeline lay_out(const TimelineStep& step, std::size_t max_spans) {
 
 namespace {
 
-bool leaves_stage(const graph::Op& op) {
-  const auto* c = std::get_if<graph::Collective>(&op.body);
-  return c && c->kind == graph::CollectiveKind::send && op.layer_kind < 0;
-}
-
 TimelineOp timeline_op(const OpEstimate& e, Seconds hidden) {
   TimelineOp op;
   op.count = e.op.count;
@@ -320,7 +315,7 @@ TimelineOp timeline_op(const OpEstimate& e, Seconds hidden) {
   op.hidden = e.op.count > 0 ? hidden.value / d(e.op.count) : 0;
   op.prefetched = e.hidden.value > 0 && !e.op.overlaps;
   op.overhead = std::holds_alternative<graph::Overhead>(e.op.body);
-  op.sends = leaves_stage(e.op);
+  op.sends = is_send(e.op) && e.op.layer_kind < 0;
   op.kernels = e.op.launches;
   return op;
 }
@@ -368,12 +363,6 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
   return step;
 }
 
-std::vector<std::int64_t> numbers(std::int64_t count) {
-  std::vector<std::int64_t> list(static_cast<std::size_t>(std::max<std::int64_t>(0, count)));
-  std::iota(list.begin(), list.end(), 0);
-  return list;
-}
-
 // Runs of consecutive ops for which `key` is the same and not negative; `layers` says how often each repeats.
 template <class Key, class Layers>
 std::vector<LayerRun> runs_by(const Phase& phase, Key&& key, Layers&& layers) {
@@ -388,91 +377,16 @@ std::vector<LayerRun> runs_by(const Phase& phase, Key&& key, Layers&& layers) {
   return runs;
 }
 
-bool same_tags(const Phase& phase, std::size_t a, std::size_t b, std::size_t size) {
-  for (std::size_t i = 0; i < size; ++i) {
-    if (phase.ops[a + i].op.tag != phase.ops[b + i].op.tag) return false;
-  }
-  return true;
-}
-
-// Where groups of one kind begin that have ops of their own, as experts on the host do: at the first product of each.
-// Nothing where the ops' counts say otherwise.
-std::optional<std::vector<std::size_t>> starts_of(const Phase& phase, const LayerRun& run,
-                                                  std::span<const model::LayerGroup> groups) {
-  const auto tag = [&](std::size_t i) { return phase.ops[i].op.tag; };
-  const std::size_t end = run.first + run.size;
-  std::size_t first = run.first;
-  while (first < end && tag(first) == graph::Tag::send_weights) ++first;
-  std::vector<std::size_t> found;
-  for (std::size_t i = first; i < end; ++i) {
-    if (tag(i) == tag(first)) found.push_back(i);
-  }
-  if (found.size() % groups.size() != 0) return std::nullopt;
-  std::vector<std::size_t> starts;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    std::size_t start = found[g * found.size() / groups.size()];
-    while (start > run.first && tag(start - 1) == graph::Tag::send_weights) --start;
-    starts.push_back(start);
-  }
-  starts.push_back(end);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (std::size_t i = starts[g]; i < starts[g + 1]; ++i) {
-      if (phase.ops[i].op.count % groups[g].count() != 0) return std::nullopt;
-    }
-  }
-  return starts;
-}
-
-// The layer groups of a decoder follow one another in the graph; those of one kind that touch are told apart by their
-// ops, which then are the same ones over again.
-std::vector<LayerRun> decoder_runs(const Phase& phase, const std::vector<model::LayerGroup>& groups) {
-  std::vector<LayerRun> runs;
-  std::size_t group = 0;
-  const auto by_kind = runs_by(
-      phase, [](const graph::Op& op) { return static_cast<std::int64_t>(op.layer_kind); },
-      [](std::size_t, std::size_t) { return std::vector<std::int64_t>(); });
-  for (std::size_t r = 0; r < by_kind.size(); ++r) {
-    const LayerRun& run = by_kind[r];
-    const int kind = phase.ops[run.first].op.layer_kind;
-    const auto of_kind = [&](std::size_t g) { return g < groups.size() && static_cast<int>(groups[g].kind) == kind; };
-    const bool alone = r + 1 < by_kind.size() && phase.ops[by_kind[r + 1].first].op.layer_kind == kind;
-    std::size_t end = group;
-    while (of_kind(end) && (end == group || !alone || groups[end].on_host == groups[group].on_host)) ++end;
-    const std::size_t parts = std::max<std::size_t>(1, end - group);
-    const std::size_t size = run.size / parts;
-    bool alike = run.size % parts == 0;
-    for (std::size_t p = 1; alike && p < parts; ++p) alike = same_tags(phase, run.first, run.first + p * size, size);
-    if (alike && end > group) {
-      for (std::size_t p = 0; p < parts; ++p) runs.push_back({run.first + p * size, size, groups[group + p].layers});
-    } else if (const auto starts =
-                   end > group ? starts_of(phase, run, std::span(groups).subspan(group, parts)) : std::nullopt) {
-      for (std::size_t p = 0; p < parts; ++p) {
-        runs.push_back({(*starts)[p], (*starts)[p + 1] - (*starts)[p], groups[group + p].layers});
-      }
-    } else {
-      std::vector<std::int64_t> layers;
-      for (std::size_t g = group; g < end; ++g) {
-        layers.insert(layers.end(), groups[g].layers.begin(), groups[g].layers.end());
-      }
-      std::ranges::sort(layers);
-      runs.push_back({run.first, run.size, std::move(layers)});
-    }
-    group = end;
-  }
-  return runs;
-}
-
-// As often as the op that repeats most.
-std::vector<std::int64_t> most_often(const Phase& phase, std::size_t begin, std::size_t end) {
-  std::int64_t most = 0;
-  for (std::size_t i = begin; i < end; ++i) most = std::max(most, phase.ops[i].op.count / phase.micro_batches);
-  return numbers(most);
-}
-
 // Runs of ops of one key, each as often as the op in it that repeats most.
 template <class Key>
 std::vector<LayerRun> repeated_runs(const Phase& phase, Key&& key) {
-  return runs_by(phase, key, [&](std::size_t begin, std::size_t end) { return most_often(phase, begin, end); });
+  return runs_by(phase, key, [&](std::size_t begin, std::size_t end) {
+    std::int64_t most = 0;
+    for (std::size_t i = begin; i < end; ++i) most = std::max(most, phase.ops[i].op.count / phase.micro_batches);
+    std::vector<std::int64_t> layers(static_cast<std::size_t>(most));
+    std::iota(layers.begin(), layers.end(), 0);
+    return layers;
+  });
 }
 
 }  // namespace
@@ -482,7 +396,12 @@ std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estim
   for (const Phase& phase : e.phases) {
     const Estimator& of = phase.name == "draft" ? *estimator.draft() : estimator;
     steps.push_back(step_of(phase, of.stages(phase), of.setup().profile));
-    steps.back().runs = decoder_runs(phase, of.setup().execution.weights.groups);
+    const std::vector<model::LayerGroup>& groups = of.setup().execution.weights.groups;
+    steps.back().runs = runs_by(
+        phase, [](const graph::Op& op) { return op.layers; },
+        [&](std::size_t begin, std::size_t) {
+          return groups[static_cast<std::size_t>(phase.ops[begin].op.layers)].layers;
+        });
   }
   return steps;
 }

@@ -45,9 +45,9 @@
 
 namespace llmperf::estimate {
 
-// ---- Which batches, sequences and chunks of layers go into a plan
-
 namespace {
+
+// ---- Which batches, sequences and chunks of layers go into a plan
 
 // `value` must be a multiple of `of`.
 struct Multiple {
@@ -74,45 +74,6 @@ Multiple groups(const TrainingScenario& s, const graph::Plan& plan) { return {s.
 
 }  // namespace
 
-bool legal(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
-           const graph::TrainingOptions& o) {
-  if (!batch(s, plan).holds() || !sequence(s, plan).holds()) return false;
-  return o.chunks == 1 || (plan.pipeline > 1 && graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks) &&
-                           groups(s, plan).holds());
-}
-
-std::vector<graph::Problem> problems(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
-                                     const graph::TrainingOptions& o) {
-  std::vector<graph::Problem> found;
-  const Multiple b = batch(s, plan);
-  if (!b.holds()) {
-    found.push_back({fmt::format("--global-batch: {} sequences do not divide into micro-batches of {} on {} replicas",
-                                 s.global_batch, s.micro_batch, plan.data),
-                     "nearest legal: " + b.nearest()});
-  }
-  const Multiple q = sequence(s, plan);
-  if (!q.holds()) {
-    found.push_back({fmt::format("--seq: {} tokens do not divide into the {} parts of the plan", s.sequence, q.of),
-                     "nearest legal: " + q.nearest()});
-  }
-  if (o.chunks == 1) return found;
-  if (plan.pipeline == 1) {
-    found.push_back({"--interleave divides the layers of a pipeline stage, and the plan has no pipeline",
-                     "give --pp, or leave it out"});
-  } else if (!graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks)) {
-    found.push_back({fmt::format("--interleave: {} layers are too few for {} runs on each of {} stages: all but the "
-                                 "first and the last run need one",
-                                 model.num_layers(), o.chunks, plan.pipeline),
-                     fmt::format("at most {}", (model.num_layers() + 2) / plan.pipeline)});
-  } else if (b.holds() && !groups(s, plan).holds()) {
-    const std::int64_t replica = plan.data * s.micro_batch;
-    found.push_back({fmt::format("--interleave: {} micro-batches are no multiple of the {} pipeline stages",
-                                 s.micro_batches(plan), plan.pipeline),
-                     "nearest legal --global-batch: " + Multiple{s.global_batch, replica * plan.pipeline}.nearest()});
-  }
-  return found;
-}
-
 // ---- Parameters that one device of a plan holds, by what happens to their gradients
 
 struct ParameterShare {
@@ -123,42 +84,20 @@ struct ParameterShare {
   double outer = 0;     // of `dense`: embedding, lm_head, final norm
   double largest_dense = 0;    // of the layer that has most
   double largest_experts = 0;  // likewise
-  ParameterShare& add(const ParameterShare& other, double times);
+  void add(const ParameterShare& other, double times) {
+    dense += other.dense * times;
+    expert += other.expert * times;
+    summands += other.summands * times;
+    if (times <= 0) return;
+    largest_dense = std::max(largest_dense, other.largest_dense);
+    largest_experts = std::max(largest_experts, other.largest_experts);
+  }
   double total() const { return dense + expert; }
 };
 
-// Sums over tensors, kept for every degree seen.
-class ParameterShares {
- public:
-  explicit ParameterShares(const model::Decoder& model);
+static bool is_routed(const model::Tensor& tensor) { return tensor.name.starts_with("mlp.experts."); }
 
-  // Of pipeline stage `stage`. Allocates nothing for degrees seen before.
-  ParameterShare stage(const graph::Plan& plan, const graph::StageSplit& split, std::int64_t stage);
-  // Elements of a tied embedding that two stages hold, on one device; 0 when there is one copy.
-  double tied(const graph::Plan& plan) const;
-  // Layers of one kind on a stage.
-  std::int64_t layers(const graph::StageSplit& split, std::int64_t stage, std::size_t kind) const;
-
- private:
-  struct Entry {
-    std::int64_t tensor, rows, expert;
-    std::vector<ParameterShare> kinds;
-  };
-  const Entry& of(const graph::Plan& plan);
-
-  const model::Decoder& model_;
-  std::vector<Entry> entries_;
-  std::vector<std::vector<std::int64_t>> before_;  // [kind][i]: layers of the kind among the first i
-  double positions_ = 0;
-  double final_norm_ = 0;
-  double head_bias_ = 0;
-};
-
-namespace {
-
-bool is_routed(const model::Tensor& tensor) { return tensor.name.starts_with("mlp.experts."); }
-
-ParameterShare layer_share(const model::Decoder& model, const model::Layer& layer, const graph::Plan& plan) {
+static ParameterShare layer_share(const model::Decoder& model, const model::Layer& layer, const graph::Plan& plan) {
   ParameterShare share;
   const std::vector<model::Tensor> whole = model::layer_tensors(model, layer);
   if (plan.tensor_rows > 0) {  // everything is divided by rows and columns, vectors too
@@ -177,84 +116,97 @@ ParameterShare layer_share(const model::Decoder& model, const model::Layer& laye
   return share;
 }
 
-}  // namespace
+// Sums over tensors, kept for every degree seen.
+class ParameterShares {
+ public:
+  explicit ParameterShares(const model::Decoder& model) : model_(model) {
+    before_.resize(model.kinds.size());
+    for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
+      before_[kind].push_back(0);
+      for (const unsigned char k : model.layer_kinds)
+        before_[kind].push_back(before_[kind].back() + (k == kind ? 1 : 0));
+    }
+    for (const model::Tensor& tensor : model::outer_tensors(model)) {
+      if (tensor.role == model::Role::position_embedding) positions_ += d(tensor.elements());
+      if (tensor.part == model::Part::norm) final_norm_ += d(tensor.elements());
+    }
+    if (model.lm_head_bias) head_bias_ = 1;
+  }
 
-ParameterShare& ParameterShare::add(const ParameterShare& other, double times) {
-  dense += other.dense * times;
-  expert += other.expert * times;
-  summands += other.summands * times;
-  if (times > 0) {
-    largest_dense = std::max(largest_dense, other.largest_dense);
-    largest_experts = std::max(largest_experts, other.largest_experts);
+  // Of pipeline stage `stage`. Allocates nothing for degrees seen before.
+  ParameterShare stage(const graph::Plan& plan, const graph::StageSplit& split, std::int64_t stage) {
+    ParameterShare share;
+    const Entry& entry = of(plan);
+    for (std::size_t kind = 0; kind < entry.kinds.size(); ++kind) {
+      share.add(entry.kinds[kind], d(layers(split, stage, kind)));
+    }
+    // What a two-dimensional plan divides beside the vocabulary.
+    const double vectors = plan.tensor_rows > 0 ? d(plan.tensor) : 1;
+    const double table = d(graph::shard_vocab(model_, plan) * model_.hidden);
+    share.outer = -share.dense;
+    if (stage == 0) {
+      share.dense += table + positions_ / vectors;
+      share.summands += positions_ / vectors;
+    }
+    if (stage == plan.pipeline - 1) {
+      share.dense += final_norm_ / vectors + head_bias_ * d(graph::shard_vocab(model_, plan));
+      share.summands += final_norm_ / vectors;
+      if (!model_.tied_embeddings || plan.pipeline > 1) share.dense += table;
+    }
+    share.outer += share.dense;
+    return share;
   }
-  return *this;
-}
+  // Elements of a tied embedding that two stages hold, on one device; 0 when there is one copy.
+  double tied(const graph::Plan& plan) const {
+    return model_.tied_embeddings && plan.pipeline > 1 ? d(graph::shard_vocab(model_, plan) * model_.hidden) : 0;
+  }
+  // Layers of one kind on a stage.
+  std::int64_t layers(const graph::StageSplit& split, std::int64_t stage, std::size_t kind) const {
+    std::int64_t count = 0;
+    for (std::int64_t run = stage; run < split.runs(); run += split.stages) {
+      const auto before = [&](std::int64_t r) {
+        return before_[kind][static_cast<std::size_t>(split.first[static_cast<std::size_t>(r)])];
+      };
+      count += before(run + 1) - before(run);
+    }
+    return count;
+  }
 
-ParameterShares::ParameterShares(const model::Decoder& model) : model_(model) {
-  before_.resize(model.kinds.size());
-  for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
-    before_[kind].push_back(0);
-    for (const unsigned char k : model.layer_kinds) before_[kind].push_back(before_[kind].back() + (k == kind ? 1 : 0));
+ private:
+  struct Entry {
+    std::int64_t tensor, rows, expert;
+    std::vector<ParameterShare> kinds;
+  };
+  const Entry& of(const graph::Plan& plan) {
+    for (const Entry& entry : entries_) {
+      if (entry.tensor == plan.tensor && entry.rows == plan.tensor_rows && entry.expert == plan.expert) return entry;
+    }
+    Entry entry{plan.tensor, plan.tensor_rows, plan.expert, {}};
+    for (const model::Layer& layer : model_.kinds) entry.kinds.push_back(layer_share(model_, layer, plan));
+    entries_.push_back(std::move(entry));
+    return entries_.back();
   }
-  for (const model::Tensor& tensor : model::outer_tensors(model)) {
-    if (tensor.role == model::Role::position_embedding) positions_ += d(tensor.elements());
-    if (tensor.part == model::Part::norm) final_norm_ += d(tensor.elements());
-  }
-  if (model.lm_head_bias) head_bias_ = 1;
-}
 
-const ParameterShares::Entry& ParameterShares::of(const graph::Plan& plan) {
-  for (const Entry& entry : entries_) {
-    if (entry.tensor == plan.tensor && entry.rows == plan.tensor_rows && entry.expert == plan.expert) return entry;
-  }
-  Entry entry{plan.tensor, plan.tensor_rows, plan.expert, {}};
-  for (const model::Layer& layer : model_.kinds) entry.kinds.push_back(layer_share(model_, layer, plan));
-  entries_.push_back(std::move(entry));
-  return entries_.back();
-}
-
-std::int64_t ParameterShares::layers(const graph::StageSplit& split, std::int64_t stage, std::size_t kind) const {
-  std::int64_t count = 0;
-  for (std::int64_t run = stage; run < split.runs(); run += split.stages) {
-    const auto before = [&](std::int64_t r) {
-      return before_[kind][static_cast<std::size_t>(split.first[static_cast<std::size_t>(r)])];
-    };
-    count += before(run + 1) - before(run);
-  }
-  return count;
-}
-
-double ParameterShares::tied(const graph::Plan& plan) const {
-  return model_.tied_embeddings && plan.pipeline > 1 ? d(graph::shard_vocab(model_, plan) * model_.hidden) : 0;
-}
-
-ParameterShare ParameterShares::stage(const graph::Plan& plan, const graph::StageSplit& split, std::int64_t stage) {
-  ParameterShare share;
-  const Entry& entry = of(plan);
-  for (std::size_t kind = 0; kind < entry.kinds.size(); ++kind) {
-    share.add(entry.kinds[kind], d(layers(split, stage, kind)));
-  }
-  // What a two-dimensional plan divides beside the vocabulary.
-  const double vectors = plan.tensor_rows > 0 ? d(plan.tensor) : 1;
-  const double table = d(graph::shard_vocab(model_, plan) * model_.hidden);
-  share.outer = -share.dense;
-  if (stage == 0) {
-    share.dense += table + positions_ / vectors;
-    share.summands += positions_ / vectors;
-  }
-  if (stage == plan.pipeline - 1) {
-    share.dense += final_norm_ / vectors + head_bias_ * d(graph::shard_vocab(model_, plan));
-    share.summands += final_norm_ / vectors;
-    if (!model_.tied_embeddings || plan.pipeline > 1) share.dense += table;
-  }
-  share.outer += share.dense;
-  return share;
-}
+  const model::Decoder& model_;
+  std::vector<Entry> entries_;
+  std::vector<std::vector<std::int64_t>> before_;  // [kind][i]: layers of the kind among the first i
+  double positions_ = 0;
+  double final_norm_ = 0;
+  double head_bias_ = 0;
+};
 
 // ---- Both passes of one micro-batch as lists of timed ops, and their sums by part of the pipeline
 
 // Where in the pipeline an op runs.
 enum class Region : unsigned char { layer, first_stage, last_stage };
+
+// Ops before the layers are of the stage that the step begins in: the first going forward, the last going back. The
+// norm before the first layer stands for the final one: a layer's own last norm is the next layer's first.
+static Region region_of(const graph::Op& op, bool layers_seen, bool backward) {
+  if (op.layer_kind >= 0) return Region::layer;
+  if (op.tag == graph::Tag::input_norm || op.tag == graph::Tag::norm_statistics) return Region::last_stage;
+  return layers_seen == backward ? Region::first_stage : Region::last_stage;
+}
 
 // Of one pass, all executions of the step's one micro-batch in one region.
 struct PassSum {
@@ -275,7 +227,12 @@ struct Pass {
 // Share of an exchange's time that it can run beside an op at no cost to it. NCCL copies and sums in thread blocks that
 // hold a core each, 24 of them on an A100: beside an exchange of C seconds an op of W seconds ends after
 // max(C, W + C 24 / cores). 1 without a profile.
-double hideable_share(const Setup& setup);
+static double hideable_share(const Setup& setup) {
+  constexpr double kExchangeBlocks = 24;
+  const double cores = d(setup.device->cores.value_or(0));
+  if (setup.profile == nullptr || cores == 0) return 1;
+  return std::max(0.0, 1 - kExchangeBlocks / cores);
+}
 
 // What one device keeps between the passes for one micro-batch, by region.
 struct KeptBytes {
@@ -292,12 +249,54 @@ struct KeptBytes {
 // in these alone share their passes.
 class TrainingPasses {
  public:
-  TrainingPasses(const Setup& setup, const mapper::Machine& machine);
+  TrainingPasses(const Setup& setup, const mapper::Machine& machine)
+      : execution_(setup.execution),
+        machine_(machine),
+        kernels_(setup.profile ? graph::Kernels::framework : graph::Kernels::ideal),
+        hideable_(hideable_share(setup)) {
+    execution_.training = true;
+    const std::size_t kinds = execution_.model->kinds.size();
+    for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) list->resize(kinds);
+    forward_.layers.resize(kinds);
+    backward_.layers.resize(kinds);
+  }
 
   // Makes the passes below those of a micro-batch of this plan. Allocates nothing once warm.
-  void prepare(const TrainingScenario& scenario, const graph::Plan& plan, const graph::TrainingOptions& options);
+  void prepare(const TrainingScenario& s, const graph::Plan& plan, const graph::TrainingOptions& o) {
+    graph::Plan local = plan;
+    local.data = local.pipeline = 1;
+    if (group_.count != s.micro_batch || group_.new_tokens != s.sequence || local != execution_.plan) {
+      execution_.plan = local;
+      group_ = {.count = s.micro_batch, .new_tokens = s.sequence, .context = 0};
+      const bool framework = kernels_ == graph::Kernels::framework;
+      graph::build_step(execution_, {&group_, 1}, graph::Part::all, framework ? ideal_graph_ : forward_graph_);
+      if (framework) graph::use_framework_kernels(ideal_graph_, forward_graph_);
+      for (graph::Op& op : forward_graph_) {
+        if (op.layer_kind >= 0) op.count /= execution_.model->count_of_kind(static_cast<std::size_t>(op.layer_kind));
+      }
+      kept_recompute_.reset();
+      backward_options_.reset();
+      forward_timed_ = false;
+    }
+    if (kept_recompute_ != o.recompute) keep(o.recompute);
+  }
   // Times too; prepare() comes first.
-  void prepare_times(const graph::TrainingOptions& options);
+  void prepare_times(const graph::TrainingOptions& o) {
+    if (!forward_timed_) {
+      time(forward_graph_, forward_);
+      ++version_;
+    }
+    forward_timed_ = true;
+    const bool same = backward_options_ && backward_options_->recompute == o.recompute &&
+                      backward_options_->gradient_bits == o.gradient_bits &&
+                      backward_options_->fused_gradients == o.fused_gradients &&
+                      backward_options_->overlapped_sums == o.overlapped_sums;
+    if (same) return;
+    graph::build_backward(forward_graph_, o, backward_graph_, kernels_);
+    time(backward_graph_, backward_);
+    ++version_;
+    backward_options_ = o;
+  }
   // Another number whenever the times are others.
   std::int64_t version() const { return version_; }
 
@@ -312,14 +311,108 @@ class TrainingPasses {
     Seconds time() const { return gather ? send.time.total + gather->time.total : send.time.total; }
   };
   enum class Direction : bool { forward, backward };
-  StageExchange stage_exchange(const graph::Plan& plan, Direction direction) const;
+  StageExchange stage_exchange(const graph::Plan& plan, Direction direction) const {
+    const bool forward = direction == Direction::forward;
+    const model::ElementFormat element = model::element_format(execution_.activations);
+    const double elements = kept_.residual.value / bytes_per_element(execution_.activations);
+    const bool shared =
+        kernels_ == graph::Kernels::framework && plan.tensor > 1 && plan.tensor_rows == 0 && !plan.sequence_parallel;
+    StageExchange e{.send = exchange(forward ? "stage_send" : "stage_send backward",
+                                     {.kind = graph::CollectiveKind::send,
+                                      .axis = graph::Axis::pipeline,
+                                      .ranks = plan.pipeline,
+                                      .stride = plan.stride(graph::Axis::pipeline),
+                                      .rows = 1,
+                                      .width = elements / (shared ? d(plan.tensor) : 1),
+                                      .element = element}),
+                    .gather = {}};
+    if (shared) {
+      e.gather =
+          exchange(forward ? "stage_gather" : "stage_gather backward", {.kind = graph::CollectiveKind::all_gather,
+                                                                        .axis = graph::Axis::tensor,
+                                                                        .ranks = plan.tensor,
+                                                                        .stride = plan.stride(graph::Axis::tensor),
+                                                                        .rows = 1,
+                                                                        .width = elements,
+                                                                        .element = element});
+    }
+    return e;
+  }
   // FLOPs of matrix products of a forward pass over one sequence, on whatever number of devices.
-  Flops model_flops(std::int64_t sequence);
+  Flops model_flops(std::int64_t sequence) {
+    if (counted_sequence_ == sequence) return counted_flops_;
+    graph::Execution whole = execution_;
+    whole.plan = graph::Plan{};
+    const graph::SequenceGroup one{.count = 1, .new_tokens = sequence, .context = 0};
+    graph::Graph graph;
+    graph::build_step(whole, {&one, 1}, graph::Part::all, graph);
+    counted_flops_ = Flops{};
+    for (const graph::Op& op : graph) counted_flops_ += cost::work_of(op).matrix * d(op.count);
+    counted_sequence_ = sequence;
+    return counted_flops_;
+  }
 
  private:
-  void keep(graph::Recompute recompute);
-  void time(const graph::Graph& graph, Pass& pass) const;
-  OpEstimate exchange(std::string_view name, const graph::Collective& collective) const;
+  void keep(graph::Recompute recompute) {
+    for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) {
+      std::fill(list->begin(), list->end(), Bytes{});
+    }
+    kept_.first = kept_.last = kept_.logits = Bytes{};
+    bool layers_seen = false;
+    for (const graph::Op& op : forward_graph_) {
+      const Bytes saved = op.saved * d(op.count);
+      const Region region = region_of(op, layers_seen, false);
+      if (region == Region::layer) {
+        layers_seen = true;
+        const auto kind = static_cast<std::size_t>(op.layer_kind);
+        (graph::recomputed(op, recompute) ? kept_.recomputed : kept_.layers)[kind] += saved;
+        kept_.largest[kind] = std::max(kept_.largest[kind], op.saved);
+      } else {
+        (region == Region::first_stage ? kept_.first : kept_.last) += saved;
+      }
+      const auto* v = std::get_if<graph::Vector>(&op.body);
+      if (v == nullptr) continue;
+      const Bytes tensor{d(v->rows) * d(v->width) * bytes_per_element(v->activation)};
+      if (op.tag == graph::Tag::input_norm) kept_.residual = tensor;
+      if (v->kind == graph::VectorKind::cross_entropy) kept_.logits = tensor;
+    }
+    kept_recompute_ = recompute;
+  }
+  void time(const graph::Graph& graph, Pass& pass) const {
+    const bool backward = &pass == &backward_;
+    pass.ops.resize(graph.size());
+    pass.regions.resize(graph.size());
+    std::ranges::fill(pass.layers, PassSum{});
+    pass.first = pass.last = PassSum{};
+    bool layers_seen = false;
+    Seconds beside;  // what is left of the op that collectives can run beside
+    for (std::size_t i = 0; i < graph.size(); ++i) {
+      OpEstimate& o = pass.ops[i];
+      o.op = graph[i];
+      o.op.hidden = 0;  // beside the op before alone; here beside all since the exchange before, below
+      time_op(machine_, o);
+      layers_seen = layers_seen || o.op.layer_kind >= 0;
+      pass.regions[i] = region_of(o.op, layers_seen, backward);
+      o.hidden = o.op.overlaps ? std::min(beside, o.time.total * hideable_) : Seconds{};
+      const Seconds left = o.op.overlaps || o.op.pass == graph::Pass::wgrad_sum ? beside : Seconds{};
+      beside = o.op.overlaps ? left - o.hidden : left + o.time.total;  // beside both kernels of a gradient
+      PassSum& sum = pass.regions[i] == Region::layer         ? pass.layers[static_cast<std::size_t>(o.op.layer_kind)]
+                     : pass.regions[i] == Region::first_stage ? pass.first
+                                                              : pass.last;
+      const double count = d(o.op.count);
+      sum.ops += o.time.total * count;
+      sum.hidden += o.hidden * count;
+      sum.matrix += o.work.matrix * count;
+    }
+  }
+  OpEstimate exchange(std::string_view name, const graph::Collective& collective) const {
+    OpEstimate o;
+    o.op.name = name;
+    o.op.place = graph::Place::network;
+    o.op.body = collective;
+    time_op(machine_, o);
+    return o;
+  }
 
   graph::Execution execution_;
   const mapper::Machine& machine_;
@@ -341,176 +434,6 @@ class TrainingPasses {
   std::int64_t counted_sequence_ = 0;
   Flops counted_flops_;
 };
-
-namespace {
-
-// Ops before the layers are of the stage that the step begins in: the first going forward, the last going back. The
-// norm before the first layer stands for the final one: a layer's own last norm is the next layer's first.
-Region region_of(const graph::Op& op, bool layers_seen, bool backward) {
-  if (op.layer_kind >= 0) return Region::layer;
-  if (op.tag == graph::Tag::input_norm || op.tag == graph::Tag::norm_statistics) return Region::last_stage;
-  return layers_seen == backward ? Region::first_stage : Region::last_stage;
-}
-
-}  // namespace
-
-double hideable_share(const Setup& setup) {
-  constexpr double kExchangeBlocks = 24;
-  const double cores = d(setup.device->cores.value_or(0));
-  if (setup.profile == nullptr || cores == 0) return 1;
-  return std::max(0.0, 1 - kExchangeBlocks / cores);
-}
-
-TrainingPasses::TrainingPasses(const Setup& setup, const mapper::Machine& machine)
-    : execution_(setup.execution),
-      machine_(machine),
-      kernels_(setup.profile ? graph::Kernels::framework : graph::Kernels::ideal),
-      hideable_(hideable_share(setup)) {
-  execution_.training = true;
-  const std::size_t kinds = execution_.model->kinds.size();
-  for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) list->resize(kinds);
-  forward_.layers.resize(kinds);
-  backward_.layers.resize(kinds);
-}
-
-void TrainingPasses::prepare(const TrainingScenario& s, const graph::Plan& plan, const graph::TrainingOptions& o) {
-  graph::Plan local = plan;
-  local.data = local.pipeline = 1;
-  if (group_.count != s.micro_batch || group_.new_tokens != s.sequence || local != execution_.plan) {
-    execution_.plan = local;
-    group_ = {.count = s.micro_batch, .new_tokens = s.sequence, .context = 0};
-    const bool framework = kernels_ == graph::Kernels::framework;
-    graph::build_step(execution_, {&group_, 1}, graph::Part::all, framework ? ideal_graph_ : forward_graph_);
-    if (framework) graph::use_framework_kernels(ideal_graph_, forward_graph_);
-    for (graph::Op& op : forward_graph_) {
-      if (op.layer_kind >= 0) op.count /= execution_.model->count_of_kind(static_cast<std::size_t>(op.layer_kind));
-    }
-    kept_recompute_.reset();
-    backward_options_.reset();
-    forward_timed_ = false;
-  }
-  if (kept_recompute_ != o.recompute) keep(o.recompute);
-}
-
-void TrainingPasses::keep(graph::Recompute recompute) {
-  for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) {
-    std::fill(list->begin(), list->end(), Bytes{});
-  }
-  kept_.first = kept_.last = kept_.logits = Bytes{};
-  bool layers_seen = false;
-  for (const graph::Op& op : forward_graph_) {
-    const Bytes saved = op.saved * d(op.count);
-    const Region region = region_of(op, layers_seen, false);
-    if (region == Region::layer) {
-      layers_seen = true;
-      const auto kind = static_cast<std::size_t>(op.layer_kind);
-      (graph::recomputed(op, recompute) ? kept_.recomputed : kept_.layers)[kind] += saved;
-      kept_.largest[kind] = std::max(kept_.largest[kind], op.saved);
-    } else {
-      (region == Region::first_stage ? kept_.first : kept_.last) += saved;
-    }
-    const auto* v = std::get_if<graph::Vector>(&op.body);
-    if (v == nullptr) continue;
-    const Bytes tensor{d(v->rows) * d(v->width) * bytes_per_element(v->activation)};
-    if (op.tag == graph::Tag::input_norm) kept_.residual = tensor;
-    if (v->kind == graph::VectorKind::cross_entropy) kept_.logits = tensor;
-  }
-  kept_recompute_ = recompute;
-}
-
-void TrainingPasses::prepare_times(const graph::TrainingOptions& o) {
-  if (!forward_timed_) {
-    time(forward_graph_, forward_);
-    ++version_;
-  }
-  forward_timed_ = true;
-  const bool same = backward_options_ && backward_options_->recompute == o.recompute &&
-                    backward_options_->gradient_bits == o.gradient_bits &&
-                    backward_options_->fused_gradients == o.fused_gradients &&
-                    backward_options_->overlapped_sums == o.overlapped_sums;
-  if (same) return;
-  graph::build_backward(forward_graph_, o, backward_graph_, kernels_);
-  time(backward_graph_, backward_);
-  ++version_;
-  backward_options_ = o;
-}
-
-void TrainingPasses::time(const graph::Graph& graph, Pass& pass) const {
-  const bool backward = &pass == &backward_;
-  pass.ops.resize(graph.size());
-  pass.regions.resize(graph.size());
-  std::ranges::fill(pass.layers, PassSum{});
-  pass.first = pass.last = PassSum{};
-  bool layers_seen = false;
-  Seconds beside;  // what is left of the op that collectives can run beside
-  for (std::size_t i = 0; i < graph.size(); ++i) {
-    OpEstimate& o = pass.ops[i];
-    o.op = graph[i];
-    o.op.hidden = 0;  // beside the op before alone; here beside all since the exchange before, below
-    time_op(machine_, o);
-    layers_seen = layers_seen || o.op.layer_kind >= 0;
-    pass.regions[i] = region_of(o.op, layers_seen, backward);
-    o.hidden = o.op.overlaps ? std::min(beside, o.time.total * hideable_) : Seconds{};
-    const Seconds left = o.op.overlaps || o.op.pass == graph::Pass::wgrad_sum ? beside : Seconds{};
-    beside = o.op.overlaps ? left - o.hidden : left + o.time.total;  // beside both kernels of a gradient
-    PassSum& sum = pass.regions[i] == Region::layer         ? pass.layers[static_cast<std::size_t>(o.op.layer_kind)]
-                   : pass.regions[i] == Region::first_stage ? pass.first
-                                                            : pass.last;
-    const double count = d(o.op.count);
-    sum.ops += o.time.total * count;
-    sum.hidden += o.hidden * count;
-    sum.matrix += o.work.matrix * count;
-  }
-}
-
-OpEstimate TrainingPasses::exchange(std::string_view name, const graph::Collective& collective) const {
-  OpEstimate o;
-  o.op.name = name;
-  o.op.place = graph::Place::network;
-  o.op.body = collective;
-  time_op(machine_, o);
-  return o;
-}
-
-TrainingPasses::StageExchange TrainingPasses::stage_exchange(const graph::Plan& plan, Direction direction) const {
-  const bool forward = direction == Direction::forward;
-  const model::ElementFormat element = model::element_format(execution_.activations);
-  const double elements = kept_.residual.value / bytes_per_element(execution_.activations);
-  const bool shared =
-      kernels_ == graph::Kernels::framework && plan.tensor > 1 && plan.tensor_rows == 0 && !plan.sequence_parallel;
-  StageExchange e{.send = exchange(forward ? "stage_send" : "stage_send backward",
-                                   {.kind = graph::CollectiveKind::send,
-                                    .axis = graph::Axis::pipeline,
-                                    .ranks = plan.pipeline,
-                                    .stride = plan.stride(graph::Axis::pipeline),
-                                    .rows = 1,
-                                    .width = elements / (shared ? d(plan.tensor) : 1),
-                                    .element = element}),
-                  .gather = {}};
-  if (shared) {
-    e.gather = exchange(forward ? "stage_gather" : "stage_gather backward", {.kind = graph::CollectiveKind::all_gather,
-                                                                             .axis = graph::Axis::tensor,
-                                                                             .ranks = plan.tensor,
-                                                                             .stride = plan.stride(graph::Axis::tensor),
-                                                                             .rows = 1,
-                                                                             .width = elements,
-                                                                             .element = element});
-  }
-  return e;
-}
-
-Flops TrainingPasses::model_flops(std::int64_t sequence) {
-  if (counted_sequence_ == sequence) return counted_flops_;
-  graph::Execution whole = execution_;
-  whole.plan = graph::Plan{};
-  const graph::SequenceGroup one{.count = 1, .new_tokens = sequence, .context = 0};
-  graph::Graph graph;
-  graph::build_step(whole, {&one, 1}, graph::Part::all, graph);
-  counted_flops_ = Flops{};
-  for (const graph::Op& op : graph) counted_flops_ += cost::work_of(op).matrix * d(op.count);
-  counted_sequence_ = sequence;
-  return counted_flops_;
-}
 
 // ---- What happens once a step: gradients over the replicas, the optimiser, and what ZeRO moves (arXiv 1910.02054)
 //
@@ -683,11 +606,7 @@ class UpdateWriter {
   Seconds used_;  // of the passes, by collectives beside them
 };
 
-}  // namespace
-
 // ---- The step
-
-namespace {
 
 bool trainable(const model::StoredFormat& f) {
   return (f.bits == 16 || f.bits == 32) && f.group == 0 && f.block == 0 && f.bits_per_row == 0 && f.dequant_flops == 0;
@@ -697,8 +616,8 @@ void check_trainable(const Setup& setup) {
   const model::Decoder& model = *setup.execution.model;
   if (!model.is_plain_transformer()) {
     throw Error::bad_input(
-        fmt::format("--training knows layers of attention and an MLP or experts; {} has others", model.name),
-        "leave out --training");
+        fmt::format("`training` knows layers of attention and an MLP or experts; {} has others", model.name),
+        "leave out `training`");
   }
   const model::WeightLayout& w = setup.execution.weights;
   bool plain = !w.gguf && trainable(w.token_embedding) && trainable(w.lm_head);
@@ -706,8 +625,8 @@ void check_trainable(const Setup& setup) {
     plain = plain && std::ranges::all_of(group.formats, trainable);
   }
   if (!plain) {
-    throw Error::bad_input("--training needs weights that are kept as bf16, fp16 or fp32, not as " + w.name,
-                           "--weights bf16");
+    throw Error::bad_input("`training` needs weights that are kept as bf16, fp16 or fp32, not as " + w.name,
+                           "`weights` bf16");
   }
 }
 
@@ -718,6 +637,45 @@ double in_flight(const graph::Plan& plan, std::int64_t stage, std::int64_t chunk
 }
 
 }  // namespace
+
+bool legal(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
+           const graph::TrainingOptions& o) {
+  if (!batch(s, plan).holds() || !sequence(s, plan).holds()) return false;
+  return o.chunks == 1 || (plan.pipeline > 1 && graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks) &&
+                           groups(s, plan).holds());
+}
+
+std::vector<graph::Problem> problems(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
+                                     const graph::TrainingOptions& o) {
+  std::vector<graph::Problem> found;
+  const Multiple b = batch(s, plan);
+  if (!b.holds()) {
+    found.push_back({fmt::format("`global-batch`: {} sequences do not divide into micro-batches of {} on {} replicas",
+                                 s.global_batch, s.micro_batch, plan.data),
+                     "nearest legal: " + b.nearest()});
+  }
+  const Multiple q = sequence(s, plan);
+  if (!q.holds()) {
+    found.push_back({fmt::format("`seq`: {} tokens do not divide into the {} parts of the plan", s.sequence, q.of),
+                     "nearest legal: " + q.nearest()});
+  }
+  if (o.chunks == 1) return found;
+  if (plan.pipeline == 1) {
+    found.push_back({"`interleave` divides the layers of a pipeline stage, and the plan has no pipeline",
+                     "give `pp`, or leave it out"});
+  } else if (!graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks)) {
+    found.push_back({fmt::format("`interleave`: {} layers are too few for {} runs on each of {} stages: all but the "
+                                 "first and the last run need one",
+                                 model.num_layers(), o.chunks, plan.pipeline),
+                     fmt::format("at most {}", (model.num_layers() + 2) / plan.pipeline)});
+  } else if (b.holds() && !groups(s, plan).holds()) {
+    const std::int64_t replica = plan.data * s.micro_batch;
+    found.push_back({fmt::format("`interleave`: {} micro-batches are no multiple of the {} pipeline stages",
+                                 s.micro_batches(plan), plan.pipeline),
+                     "nearest legal `global-batch`: " + Multiple{s.global_batch, replica * plan.pipeline}.nearest()});
+  }
+  return found;
+}
 
 class TrainingEstimator::State {
  public:

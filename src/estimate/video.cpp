@@ -40,31 +40,30 @@ void choose_text_encoder(const model::VideoDit& model, const hardware::Device& d
 
 // Runs of the depth, in order, without gaps.
 void check_stages(const model::VideoDit& model, const std::vector<VideoStage>& stages) {
-  std::vector<Diagnostic> broken;
-  const auto add = [&](std::string message, std::string hint) {
-    broken.push_back({.where = {}, .message = std::move(message), .hint = std::move(hint)});
-  };
+  std::vector<graph::Problem> broken;
   std::int64_t next = 0;
   for (const VideoStage& stage : stages) {
     if (stage.first != next || stage.last < stage.first) {
-      add(fmt::format("--stages: {}-{} does not go on from {}", stage.first, stage.last, next),
-          fmt::format("units of {} are 0-{}, each in one stage and in order", model.name, model.depth - 1));
+      broken.push_back(
+          {fmt::format("`stages`: {}-{} does not go on from {}", stage.first, stage.last, next),
+           fmt::format("units of {} are 0-{}, each in one stage and in order", model.name, model.depth - 1)});
       break;
     }
     next = stage.last + 1;
   }
   if (broken.empty() && next != model.depth) {
-    add(fmt::format("--stages: they end at {}, and the last unit of {} is {}", next - 1, model.name, model.depth - 1),
-        "a unit of the depth is a spatial and a temporal attention");
+    broken.push_back(
+        {fmt::format("`stages`: they end at {}, and the last unit of {} is {}", next - 1, model.name, model.depth - 1),
+         "a unit of the depth is a spatial and a temporal attention"});
   }
   for (const VideoStage& stage : stages) {
     graph::Plan plan = stage.plan;
     plan.pipeline = 1;
     for (const graph::Problem& problem : graph::problems(model, plan)) {
-      add(fmt::format("stage {}-{}: {}", stage.first, stage.last, problem.message), problem.hint);
+      broken.push_back({fmt::format("stage {}-{}: {}", stage.first, stage.last, problem.message), problem.hint});
     }
   }
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  graph::refuse(broken);
 }
 
 void choose_stages(const model::VideoDit& model, const VideoChoices& choices, VideoSetup& setup) {
@@ -90,12 +89,12 @@ void choose_stages(const model::VideoDit& model, const VideoChoices& choices, Vi
   }
   if (choices.patches == 1) return;
   if (count == 1) {
-    throw Error::bad_input("--patches: one stage has nothing to do side by side", "give --pp or --stages as well");
+    throw Error::bad_input("`patches`: one stage has nothing to do side by side", "give `pp` or `stages` as well");
   }
   for (const VideoStage& stage : setup.stages) {
     if (choices.patches * stage.plan.ulysses <= rows) continue;
     throw Error::bad_input(
-        fmt::format("--patches: {} rows of the latent do not make {} pieces{}", rows, choices.patches,
+        fmt::format("`patches`: {} rows of the latent do not make {} pieces{}", rows, choices.patches,
                     stage.plan.ulysses > 1 ? fmt::format(" for {} devices each", stage.plan.ulysses) : std::string()),
         fmt::format("at most {}", rows / stage.plan.ulysses));
   }
@@ -134,7 +133,7 @@ VideoSetup make_video_setup(const model::VideoDit& model, const hardware::Device
   e.text_tokens = choices.scenario.text_tokens.value_or(model.text_tokens);
   if (e.text_tokens > model.text_tokens) {
     throw Error::bad_input(
-        fmt::format("--text-tokens: {} takes {} tokens, not {}", model.name, model.text_tokens, e.text_tokens),
+        fmt::format("`text-tokens`: {} takes {} tokens, not {}", model.name, model.text_tokens, e.text_tokens),
         fmt::format("1 to {}", model.text_tokens));
   }
   e.activations = choices.activations ? model::parse_activation_dtype(*choices.activations) : activation_dtype(device);
@@ -156,11 +155,6 @@ VideoSetup make_video_setup(const model::VideoDit& model, const hardware::Device
 namespace {
 
 constexpr std::size_t kLayerKinds = 2;  // spatial and temporal
-
-bool is_send(const graph::Op& op) {
-  const auto* c = std::get_if<graph::Collective>(&op.body);
-  return c && c->kind == graph::CollectiveKind::send;
-}
 
 Bytes sent(const graph::Op& op) { return std::get<graph::Collective>(op.body).bytes(); }
 

@@ -41,6 +41,7 @@
 #include <variant>
 
 #include "base/integer.h"
+#include "graph/step_writer.h"
 
 namespace llmperf::graph {
 namespace {
@@ -50,22 +51,15 @@ using model::Role;
 
 // Chains of element-wise operations that no kernel does in one: the kernels of an eager framework, and those that a
 // graph compiler leaves after merging neighbours (PyTorch's operators as transformers' models and their Ascend ports
-// call them). In tensors of the chain's shape, `narrow` of the activation type and `wide` in fp32; statistics of a row
-// are left out.
+// call them). In tensors of the chain's shape, of those in fp32 4 bytes per element; statistics of a row are left out.
 //
 // RMSNorm of x, framework, as reads > writes:
 //   widen x (n > w), square (w > w), mean (w > row), add epsilon, root, scale x (w > w), narrow (w > n), weight (n > n)
 // so 10 tensors of 16 bits are read and 8 written, where one kernel reads and writes one each.
 struct Chain {
-  double narrow_reads = 0;
-  double wide_reads = 0;
-  double narrow_writes = 0;
-  double wide_writes = 0;
+  Traffic moved;
   std::int32_t launches = 1;
   std::int32_t views = 0;
-
-  double reads(Dtype activation) const { return narrow_reads + wide_reads * 32 / bits(activation); }
-  double writes(Dtype activation) const { return narrow_writes + wide_writes * 32 / bits(activation); }
 };
 
 struct Chained {
@@ -75,32 +69,40 @@ struct Chained {
 };
 
 // Compiled: widen; square and mean; scale, narrow and weight.
-constexpr Chained kNormChain = {{2, 4, 2, 3, 8}, {1, 2, 1, 1, 3}};
+constexpr Chained kNormChain = {{{2, 2, 16, 12}, 8}, {{1, 1, 8, 4}, 3}};
 // x cos + rotated(x) sin, rotated(x) from a negated half and a concatenation. Compiled: these two, and the rest.
-constexpr Chained kRopeChain = {{5.5, 0, 4.5, 0, 5, 2}, {5, 0, 3, 0, 3, 2}};
+constexpr Chained kRopeChain = {{{5.5, 4.5}, 5, 2}, {{5, 3}, 3, 2}};
 // Scores are divided and the mask is added (its own reads are one head's). Compiled: with the cast that softmax needs.
-constexpr Chained kMaskChain = {{2, 0, 2, 0, 2}, {1, 0, 0, 1, 1}};
+constexpr Chained kMaskChain = {{{2, 2}, 2}, {{1, 0, 0, 4}, 1}};
 // Framework: widen, softmax in fp32, narrow.
-constexpr Chained kSoftmaxChain = {{1, 2, 1, 2, 3}, {0, 2, 1, 1, 2}};
+constexpr Chained kSoftmaxChain = {{{1, 1, 8, 8}, 3}, {{0, 1, 8, 4}, 2}};
 // Divide, tanh, multiply.
-constexpr Chained kSoftcapChain = {{3, 0, 3, 0, 3}, {1, 0, 1, 0, 1}};
+constexpr Chained kSoftcapChain = {{{3, 3}, 3}, {{1, 1}, 1}};
 
 // Kernels that derive a step's mask from the tokens' positions: each reads and writes a mask in bytes.
 constexpr std::int32_t kMaskKernels = 10;
 
-class DecoderBuilder {
+// What of an input is kept for the backward pass: all, the share that was there before the ranks' shares were
+// gathered (the backward pass gathers them again), or nothing because an earlier op keeps it.
+enum class Input : unsigned char { own, gathered, shared };
+struct How {
+  Split split = Split::none;
+  Input input = Input::own;
+  bool bias = false;
+  ExpertLoad load = {};
+};
+
+class DecoderBuilder : StepWriter {
  public:
-  DecoderBuilder(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph)
-      : e_(execution),
+  DecoderBuilder(const Execution& execution, std::span<const SequenceGroup> step, Graph& graph)
+      : StepWriter(execution.runtime, execution.plan, execution.activations, execution.model->hidden,
+                   splits_residual(execution.plan, step) ? execution.plan.tensor : 1, graph),
+        e_(execution),
         m_(*execution.model),
-        o_(execution.runtime),
-        p_(execution.plan),
         step_(step),
-        part_(part),
-        graph_(graph),
         chains_(execution.training ? hardware::Chains::one_kernel : execution.runtime.chains),
-        split_(splits_sequence(execution.plan, step)),
-        residual_ranks_(splits_residual(execution.plan, step) ? execution.plan.tensor : 1) {
+        split_(splits_sequence(execution.plan, step)) {
+    vector_bits_ = e_.weights.vector_bits;
     std::int64_t tokens = 0;
     for (const SequenceGroup& g : step) {
       tokens += g.count * g.new_tokens;
@@ -114,9 +116,8 @@ class DecoderBuilder {
     if (tokens % limit > 0) batches_[batch_count_++] = {.tokens = tokens % limit, .times = 1};
   }
 
-  void build() {
-    graph_.clear();
-    const bool all = part_ == Part::all;
+  void build(Part part) {
+    const bool all = part == Part::all;
     if (all) each_batch([&] { embed(); });
     prepare_masks();
     for (const model::LayerGroup& group : e_.weights.groups) {
@@ -124,15 +125,16 @@ class DecoderBuilder {
       if (all) each_batch([&] { move_to(place_for(group.on_host, tokens_), tokens_); });
       group_ = &group;
       kind_ = static_cast<int>(group.kind);
+      layers_ = static_cast<std::int16_t>(&group - e_.weights.groups.data());
       count_ = group.count();
       if (all) each_batch([&] { before_mixer(layer); });
       scope_ = Scope::group;
-      if (layer.attends()) attention(layer.attention, part_);
-      if (part_ != Part::context_dependent && layer.recurrent) scan(*layer.recurrent);
+      if (layer.attends()) attention(layer.attention, part);
+      if (part != Part::context_dependent && layer.recurrent) scan(*layer.recurrent);
       scope_ = Scope::rows;
       if (all) each_batch([&] { after_mixer(layer); });
       group_ = nullptr;
-      kind_ = -1;
+      kind_ = layers_ = -1;
       count_ = 1;
     }
     if (!all) return;
@@ -152,24 +154,6 @@ class DecoderBuilder {
   }
 
  private:
-  // ---- Ops and where they run
-
-  void push(Tag tag, const OpBody& body, std::int64_t times = 1, bool grows = false) {
-    append(tag, times, grows).body = body;
-  }
-  // An op whose body is to be filled in: a product, as long as it is no other.
-  Op& append(Tag tag, std::int64_t times = 1, bool grows = false) {
-    Op& op = graph_.emplace_back();
-    op.tag = tag;
-    op.name = name(tag);
-    op.count = count_ * times_ * times;
-    op.layer_kind = kind_;
-    op.place = place_;
-    op.scope = scope_;
-    op.group = step_group_;
-    op.grows_with_context = grows;
-    return op;
-  }
   // ---- Vector work that products take over (RuntimeOptions::joined_vectors). A norm waits for the product that reads
   // its result, or is written when something else does.
   bool joins() const {
@@ -200,7 +184,7 @@ class DecoderBuilder {
   // What the op just written keeps for the backward pass, in elements of the activations and in bytes.
   void keeps(double elements, double bytes = 0) {
     if (!e_.training) return;
-    graph_.back().saved = Bytes{elements * bits(e_.activations) / 8 + bytes};
+    graph_.back().saved = Bytes{elements * bits(activations_) / 8 + bytes};
   }
 
   // ---- What the host does for the op just written.
@@ -214,40 +198,11 @@ class DecoderBuilder {
   // A cache that grows gives what depends on its length a new shape in every step.
   bool concatenates(const SequenceGroup& g) const { return !o_.static_kv && g.context > 0 && !e_.training; }
 
-  // ---- Between devices. A collective among one device is none.
-  void exchange(Tag tag, CollectiveKind kind, Axis axis, std::int64_t ranks, double rows, double width,
-                bool overlaps = false, bool grows = false, std::int64_t times = 1) {
-    if (ranks == 1) return;
-    const Place here = std::exchange(place_, Place::network);
-    push(tag,
-         Collective{.kind = kind,
-                    .axis = axis,
-                    .ranks = ranks,
-                    .stride = p_.stride(axis),
-                    .rows = rows,
-                    .width = width,
-                    .element = model::element_format(e_.activations)},
-         times, grows);
-    graph_.back().overlaps = overlaps;
-    place_ = here;
-  }
-  bool two_dimensional() const { return p_.tensor_rows > 0; }
-  std::int64_t residual_tokens() const { return (tokens_ + residual_ranks_ - 1) / residual_ranks_; }
-  // Width of the residual stream on one device.
-  std::int64_t residual_width() const { return two_dimensional() ? m_.hidden / p_.tensor : m_.hidden; }
-  // Sequence parallelism: the tokens of all ranks, before matrices divided by columns.
-  void gather_tokens(Tag tag, std::int64_t rows) {
-    if (residual_ranks_ > 1) {
-      exchange(tag, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.hidden));
-    }
-  }
-  // The summands of all ranks, after matrices divided by rows.
-  void reduce_tokens(Tag all_reduce, Tag scatter, std::int64_t rows) {
-    if (two_dimensional()) return;
-    const bool scatters = residual_ranks_ > 1;
+  // ---- Between devices
+  std::int64_t residual_tokens() const { return residual_of(tokens_); }
+  void sum_tokens(Tag all_reduce, Tag scatter) {
     const bool overlaps = overlaps_sums() && std::holds_alternative<Gemm>(graph_.back().body);
-    exchange(scatters ? scatter : all_reduce, scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-             Axis::tensor, p_.tensor, d(rows), d(m_.hidden), overlaps);
+    if (Op* sum = reduce_tokens(all_reduce, scatter, tokens_)) sum->overlaps = overlaps;
   }
   // Whether the last op was the sum of a block over the tensor axis.
   bool sums_block() const {
@@ -262,11 +217,11 @@ class DecoderBuilder {
   // it in every step.
   void transpose_for_overlap(Tag tag, std::int64_t n, std::int64_t k, const model::StoredFormat& stored) {
     if (!overlaps_sums() || chains_ != hardware::Chains::framework) return;
-    push(tag, copy_of(stored.bytes(n, k).value / bytes_per_element(e_.activations)));
+    push(tag, copy_of(stored.bytes(n, k).value / bytes_per_element(activations_)));
   }
-  void send(Tag tag, const Transfer& transfer, bool grows = false) {
+  void send(Tag tag, const Transfer& transfer) {
     const Place here = std::exchange(place_, Place::link);
-    push(tag, transfer, 1, grows);
+    push(tag, transfer);
     place_ = here;
   }
   const model::StoredFormat& format(model::Role role) const { return (*group_)[role]; }
@@ -278,14 +233,13 @@ class DecoderBuilder {
   }
   // The residual stream follows: from here on ops run at `place`.
   void move_to(Place place, std::int64_t rows) {
-    cross(place, rows, m_.hidden);
+    cross(place, rows, hidden_);
     residual_ = place;
   }
   // Activations on their way to `place`, where ops run from here on.
   void cross(Place place, std::int64_t rows, std::int64_t width) {
     if (place == place_) return;
-    send(place == Place::host ? Tag::to_host : Tag::to_device,
-         Transfer{.rows = rows, .width = width, .element = model::element_format(e_.activations)});
+    send(place == Place::host ? Tag::to_host : Tag::to_device, {.rows = rows, .width = width, .element = element_});
     place_ = place;
   }
 
@@ -328,81 +282,72 @@ class DecoderBuilder {
       write(tags.values, row.values, e_.kv.values);
     }
   }
+  // Copies `rows` rows of keys and values, each to `times` places, between the caches that `like` names and
+  // activations; by kernels of which each has a new shape in every step (`reshaped`) and takes `views`.
+  void copy_cache(const model::Attention& a, const CacheTags& tags, double rows, double times, const Copy& like,
+                  bool reshaped, std::int32_t views) {
+    each_cache(a, tags, [&](Tag tag, std::int64_t width, const model::ElementFormat& cached) {
+      Copy copy = like;
+      copy.read_elements = rows * d(width);
+      copy.write_elements = copy.read_elements * times;
+      copy.from = like.from_cache ? cached : element_;
+      copy.to = like.to_cache ? cached : element_;
+      push(tag, copy);
+      // Kernels that treat keys and values of a token, each apart.
+      const std::int32_t kernels = chained() && !a.latent && e_.kv.keys == e_.kv.values ? 2 : 1;
+      launches(kernels, reshaped ? kernels : 0, views * kernels);
+    });
+  }
 
-  // How a matrix is divided over the tensor axis: not at all, its outputs n, or its inputs k. `n` and `k` are those of
-  // one device.
-  enum class Split : unsigned char { none, outputs, inputs };
-  // What of an input is kept for the backward pass: all, the share that was there before the ranks' shares were
-  // gathered (the backward pass gathers them again), or nothing because an earlier op keeps it.
-  enum class Input : unsigned char { own, gathered, shared };
-
-  void linear(Tag tag, Split split, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
-              const model::StoredFormat& format, const ExpertLoad& load = {}, Input input = Input::own) {
-    if (two_dimensional() && split != Split::none) {
-      two_dimensional_linear(tag, split, rows, n, k, bias, format, input);
+  // All tokens by the group's matrix of a role.
+  void linear(Tag tag, Role role, std::int64_t n, std::int64_t k, const How& how = {}) {
+    product(tag, tokens_, n, k, format(role), how);
+  }
+  void product(Tag tag, std::int64_t rows, std::int64_t n, std::int64_t k, const model::StoredFormat& format,
+               const How& how = {}) {
+    if (two_dimensional() && how.split != Split::none) {
+      const bool gathers = how.input != Input::shared;
+      over_rows_and_columns(how.split, rows, n, k, gathers, [&](std::int64_t part_n, std::int64_t part_k) {
+        multiply(tag, rows, part_n, part_k, format, how);
+        if (gathers) keeps(d(rows * part_k) / d(p_.tensor_columns()));
+      });
       return;
     }
-    if (streamed_)
-      send(Tag::send_weights, Transfer{.rows = n, .width = k, .weights = &format, .weight_matrices = load.active});
-    if (norm_pending_ && norm_pending_->width != k) write_pending_norm();
-    Gemm& product = std::get<Gemm>(append(tag).body);
-    product.m = rows;
-    product.n = n;
-    product.k = k;
-    product.activation = e_.activations;
-    product.weights = &format;
-    product.weight_matrices = load.active;
-    product.row_tiles = load.tiles;
-    product.bias = bias;
-    if (norm_pending_ || norm_taken_) take_norm(product, input == Input::shared);
-    if (input == Input::own) keeps(d(rows * k));
-    if (input == Input::gathered) keeps(d(rows * k) / d(residual_ranks_));
-  }
-
-  // Weights over rows x columns of devices (docs/formulas.md, Plans): the input [rows, K / (rows columns)] of each is
-  // gathered along the columns, the partial products [rows, N / columns] are reduce-scattered along the rows.
-  void two_dimensional_linear(Tag tag, Split split, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
-                              const model::StoredFormat& format, Input input) {
-    const std::int64_t columns = p_.tensor_columns();
-    const std::int64_t part_n = split == Split::outputs ? n * p_.tensor_rows : n / columns;
-    const std::int64_t part_k = split == Split::outputs ? k / p_.tensor_rows : k * columns;
-    const auto tokens = d(rows);
-    if (input != Input::shared) {
-      exchange(Tag::gather_columns, CollectiveKind::all_gather, Axis::tensor_columns, columns, tokens, d(part_k));
+    if (streamed_) {
+      send(Tag::send_weights, {.rows = n, .width = k, .weights = &format, .weight_matrices = how.load.active});
     }
-    push(tag,
-         Gemm{.m = rows, .n = part_n, .k = part_k, .activation = e_.activations, .weights = &format, .bias = bias});
-    if (input != Input::shared) keeps(d(rows * part_k) / d(columns));
-    exchange(Tag::reduce_rows, CollectiveKind::reduce_scatter, Axis::tensor_rows, p_.tensor_rows, tokens, d(part_n));
+    if (norm_pending_ && norm_pending_->width != k) write_pending_norm();
+    Gemm& written = multiply(tag, rows, n, k, format, how);
+    if (norm_pending_ || norm_taken_) take_norm(written, how.input == Input::shared);
+    if (how.input == Input::own) keeps(d(rows * k));
+    if (how.input == Input::gathered) keeps(d(rows * k) / d(residual_ranks_));
+  }
+  Gemm& multiply(Tag tag, std::int64_t rows, std::int64_t n, std::int64_t k, const model::StoredFormat& format,
+                 const How& how) {
+    Gemm& g = std::get<Gemm>(append(tag).body);
+    g.m = rows;
+    g.n = n;
+    g.k = k;
+    g.activation = activations_;
+    g.weights = &format;
+    g.weight_matrices = how.load.active;
+    g.row_tiles = how.load.tiles;
+    g.bias = how.bias;
+    return g;
   }
 
-  // Activations from one place to another.
-  Copy copy_of(double elements) const {
-    const model::ElementFormat element = model::element_format(e_.activations);
-    return {.read_elements = elements, .write_elements = elements, .from = element, .to = element};
-  }
-  void vector(Tag tag, VectorKind kind, std::int64_t rows, std::int64_t width, double reads, double writes,
-              std::int64_t parameters = 0) {
-    push(tag, Vector{.kind = kind,
-                     .rows = rows,
-                     .width = width,
-                     .reads = reads,
-                     .writes = writes,
-                     .parameters = vector_bytes(parameters),
-                     .activation = e_.activations});
-  }
   // One kernel of `operations` per element that no VectorKind is for.
   void elementwise(Tag tag, std::int64_t rows, std::int64_t width, double operations, double reads, double writes,
                    std::int64_t parameters = 0) {
     vector(tag, VectorKind::elementwise, rows, width, reads, writes, parameters);
     std::get<Vector>(graph_.back().body).operations = operations;
   }
-  Bytes vector_bytes(std::int64_t parameters) const { return Bytes{d(parameters) * e_.weights.vector_bits / 8}; }
   // One vector op that stands for the kernels of a chain.
   void chain(Tag tag, VectorKind kind, const Chained& kernels, std::int64_t rows, std::int64_t width,
              std::int64_t parameters = 0) {
     const Chain& c = kernels.of(chains_);
-    vector(tag, kind, rows, width, c.reads(e_.activations), c.writes(e_.activations), parameters);
+    vector(tag, kind, rows, width, c.moved.read_tensors(activations_), c.moved.written_tensors(activations_),
+           parameters);
     launches(c.launches, 0, c.views);
   }
   void rms_norm(Tag tag, std::int64_t rows, std::int64_t width) {
@@ -422,7 +367,7 @@ class DecoderBuilder {
                              .rows = residual_tokens(),
                              .width = residual_width(),
                              .parameters = vector_bytes(norm_weights() * residual_width()),
-                             .activation = e_.activations};
+                             .activation = activations_};
       return;
     }
     if (rms) {
@@ -445,7 +390,7 @@ class DecoderBuilder {
   // Dropout on the output of a block, in training: the mask takes a byte per element.
   void dropout(Tag tag, std::int64_t rows, std::int64_t width) {
     if (!e_.training || !m_.dropout) return;
-    vector(tag, VectorKind::dropout, rows, width, 1, 1 + 8.0 / bits(e_.activations));
+    vector(tag, VectorKind::dropout, rows, width, 1, 1 + 8.0 / bits(activations_));
     keeps(0, d(rows * width));
   }
   // The residual add after a block and the norm that reads its result. `inputs` tensors are added (2, or 3 in parallel
@@ -489,8 +434,8 @@ class DecoderBuilder {
   void mix_streams() {
     const std::int64_t n = m_.streams.count;
     const bool one = predicts_streams();
-    linear(Tag::stream_mix, Split::none, residual_tokens(), one ? n : model::hyper_connection(m_).outputs,
-           one ? residual_width() : n * residual_width(), false, format(Role::stream_mix));
+    product(Tag::stream_mix, residual_tokens(), one ? n : model::hyper_connection(m_).outputs,
+            one ? residual_width() : n * residual_width(), format(Role::stream_mix));
   }
   void read_streams() {
     const auto n = d(m_.streams.count);
@@ -506,8 +451,8 @@ class DecoderBuilder {
   }
   void project_streams(std::int64_t rows) {
     if (!predicts_streams()) return;
-    linear(Tag::stream_projection, Split::none, rows, (m_.streams.count - 1) * m_.hidden, m_.hidden, false,
-           e_.weights.token_embedding, {}, Input::shared);
+    product(Tag::stream_projection, rows, (m_.streams.count - 1) * hidden_, hidden_, e_.weights.token_embedding,
+            {.input = Input::shared});
   }
 
   // ---- Before attention and recurrences: their products, rope, the cache
@@ -515,7 +460,7 @@ class DecoderBuilder {
   void before_mixer(const Layer& layer) {
     if (!layer.mixes()) return;
     gather_tokens(Tag::attention_gather, tokens_);
-    mixer_input_ = layer.mixer_input(m_.hidden);
+    mixer_input_ = layer.mixer_input(hidden_);
     if (layer.attends()) {
       if (layer.attention.latent) {
         latent_projections(layer.attention, *layer.attention.latent);
@@ -534,17 +479,17 @@ class DecoderBuilder {
     using model::RecurrentKind;
     const model::RecurrentProducts products = model::recurrent_products(r);
     const auto of_hidden = [&](Tag tag, Split split, std::int64_t n, Role role) {
-      linear(tag, split, tokens_, n, m_.hidden, false, format(role), {}, std::exchange(input, Input::shared));
+      linear(tag, role, n, hidden_, {split, std::exchange(input, Input::shared)});
     };
     of_hidden(Tag::recurrent_in, Split::outputs, products.in, Role::recurrent_in);
     if (products.gates > 0) of_hidden(Tag::recurrent_gates, Split::outputs, products.gates, Role::recurrent_gates);
     if (r.kind == RecurrentKind::kimi_delta) {
       const std::int64_t rank = r.gate_rank > 0 ? r.gate_rank : r.value_dim;
       of_hidden(Tag::decay_a, Split::none, rank, Role::decay_a);
-      linear(Tag::decay_b, Split::none, tokens_, r.keys(), rank, false, format(Role::decay_b));
+      linear(Tag::decay_b, Role::decay_b, r.keys(), rank);
       of_hidden(Tag::gate_a, Split::none, r.gate_rank > 0 ? rank : r.values(), Role::gate_a);
       if (r.gate_rank > 0) {
-        linear(Tag::gate_b, Split::none, tokens_, r.values(), rank, false, format(Role::gate_b));
+        linear(Tag::gate_b, Role::gate_b, r.values(), rank);
       }
     }
     if (r.head_norms) {
@@ -553,14 +498,13 @@ class DecoderBuilder {
     }
     if (r.conv > 0) convolve(r);
     if (r.kind == RecurrentKind::mamba) {
-      linear(Tag::recurrent_x, Split::inputs, tokens_, r.gate_rank + 2 * r.key_dim, r.values(), false,
-             format(Role::recurrent_x));
+      linear(Tag::recurrent_x, Role::recurrent_x, r.gate_rank + 2 * r.key_dim, r.values(), {Split::inputs});
       exchange(Tag::recurrent_reduce, CollectiveKind::all_reduce, Axis::tensor, p_.tensor, d(tokens_),
                d(r.gate_rank + 2 * r.key_dim));
       if (r.norms)
         vector(Tag::recurrent_norm, VectorKind::rms_norm, tokens_, r.gate_rank + 2 * r.key_dim, 1, 1,
                r.gate_rank + 2 * r.key_dim);
-      linear(Tag::recurrent_dt, Split::none, tokens_, r.values(), r.gate_rank, true, format(Role::recurrent_dt));
+      linear(Tag::recurrent_dt, Role::recurrent_dt, r.values(), r.gate_rank, {.bias = true});
     }
   }
   // A multiply and an add per tap, and the activation after it; of a convolution that stands alone the products with
@@ -585,7 +529,7 @@ class DecoderBuilder {
     if (r.state_elements() == 0) return;
     place_ = place_for(group_->on_host, batches_[0].tokens);
     for (const SequenceGroup& g : step_) {
-      step_group_ = number_of(g);
+      group_number_ = number_of(g);
       const bool chunks = g.prompts() && r.kind != model::RecurrentKind::mamba;
       push(Tag::scan, Scan{.kind = r.kind,
                            .sequences = g.count,
@@ -596,7 +540,7 @@ class DecoderBuilder {
                            .value_dim = r.value_dim,
                            .chunk = chunks ? r.chunk : 0,
                            .has_past = g.context > 0,
-                           .activation = e_.activations});
+                           .activation = activations_});
       // Cumulative decays, scores, their inverse, what the delta rule writes, states, results.
       constexpr std::int32_t kDeltaKernels = 6;
       constexpr std::int32_t kChunkKernels = 4;
@@ -614,26 +558,24 @@ class DecoderBuilder {
     } else if (r.kind == RecurrentKind::mamba2 || r.kind == RecurrentKind::lightning) {
       vector(Tag::gated_norm, VectorKind::rms_norm, tokens_, r.values(), 2, 1, r.values());
     }  // of mamba the gate is part of the scan
-    linear(Tag::recurrent_out, Split::inputs, tokens_, m_.hidden, r.values(), false, format(Role::recurrent_out));
+    linear(Tag::recurrent_out, Role::recurrent_out, hidden_, r.values(), {Split::inputs});
   }
 
   // Index queries, keys and head weights, and the new index keys' rows of the cache.
   void index(const model::Attention& a, const model::Indexer& x) {
     if (x.reused) return;
     const bool latent = a.latent && a.latent->q_lora_rank;
-    const std::int64_t rank = x.from_hidden ? m_.hidden
+    const std::int64_t rank = x.from_hidden ? hidden_
                               : latent      ? *a.latent->q_lora_rank
                               : a.low_rank  ? a.low_rank->query_rank
-                                            : m_.hidden;
-    linear(Tag::index_q, Split::none, tokens_, x.heads * x.head_dim, rank, false, format(Role::index_q), {},
-           x.from_hidden || !(latent || a.low_rank) ? Input::shared : Input::own);
+                                            : hidden_;
+    linear(Tag::index_q, Role::index_q, x.heads * x.head_dim, rank,
+           {.input = x.from_hidden || !(latent || a.low_rank) ? Input::shared : Input::own});
     if (x.weighted) {
-      linear(Tag::index_weights, Split::none, tokens_, x.heads, m_.hidden, false, format(Role::index_weights), {},
-             Input::shared);
+      linear(Tag::index_weights, Role::index_weights, x.heads, hidden_, {.input = Input::shared});
     }
     if (!a.compression) {
-      linear(Tag::index_k, Split::none, tokens_, x.head_dim, m_.hidden, false, format(Role::index_k), {},
-             Input::shared);
+      linear(Tag::index_k, Role::index_k, x.head_dim, hidden_, {.input = Input::shared});
       vector(Tag::index_norm, VectorKind::layer_norm, tokens_, x.head_dim, 1, 1, 2 * x.head_dim);
     }
     write_index(a);
@@ -642,7 +584,7 @@ class DecoderBuilder {
     const model::IndexRow row = e_.index_row(a);
     push(Tag::index_write, Copy{.read_elements = d(tokens_) * row.elements,
                                 .write_elements = d(tokens_) * row.elements,
-                                .from = model::element_format(e_.activations),
+                                .from = element_,
                                 .to = index_format(row.bits),
                                 .to_cache = true,
                                 .rows = d(tokens_)});
@@ -652,14 +594,13 @@ class DecoderBuilder {
   // Entries of several tokens: keys and gates of each token, whose weighted sum a kernel makes once there are enough.
   void compress(const model::Attention& a, const model::Compression& c) {
     const std::int64_t width = (c.overlaps ? 2 : 1) * a.head_dim;
-    linear(Tag::compress, Split::none, tokens_, 2 * width, m_.hidden, false, format(Role::compress), {}, Input::shared);
+    linear(Tag::compress, Role::compress, 2 * width, hidden_, {.input = Input::shared});
     constexpr double kPooling = 6;  // an exponential, sums of it and of the product, a norm
     elementwise(Tag::compress_pool, tokens_, 2 * width, kPooling, 1, d(a.head_dim) / d(2 * width * c.ratio),
                 width * c.ratio);
     if (!a.indexer || a.indexer->reused) return;
     const std::int64_t of_index = 4 * a.indexer->head_dim;
-    linear(Tag::compress, Split::none, tokens_, of_index, m_.hidden, false, format(Role::index_compress), {},
-           Input::shared);
+    linear(Tag::compress, Role::index_compress, of_index, hidden_, {.input = Input::shared});
     elementwise(Tag::compress_pool, tokens_, of_index, kPooling, 1, 1 / d(4 * c.ratio),
                 2 * a.indexer->head_dim * c.ratio);
   }
@@ -667,8 +608,7 @@ class DecoderBuilder {
   void gate_projection(const model::Attention& a) {
     if (a.gate != model::OutputGate::element && a.gate != model::OutputGate::head) return;
     const std::int64_t columns = a.gate == model::OutputGate::element ? a.heads * a.v_head_dim : a.heads;
-    linear(Tag::attention_gate, Split::outputs, tokens_, columns, m_.hidden, false, format(Role::attention_gate), {},
-           Input::shared);
+    linear(Tag::attention_gate, Role::attention_gate, columns, hidden_, {Split::outputs, Input::shared});
   }
   // Ulysses: from all heads of some tokens to some heads of all tokens, or back.
   void exchange_heads(Tag tag, std::int64_t width) {
@@ -682,7 +622,7 @@ class DecoderBuilder {
     const std::int64_t v = a.shares_cache || a.no_v_proj || a.one_vector ? 0 : a.kv_heads * a.v_head_dim;
     if (a.low_rank) {
       low_rank_queries(*a.low_rank, q);
-      linear(Tag::k_proj, Split::none, tokens_, k, m_.hidden, false, format(Role::k), {}, Input::shared);
+      linear(Tag::k_proj, Role::k, k, hidden_, {.input = Input::shared});
       rms_norm(Tag::k_norm, tokens_, k);
       rope(a.heads, a.kv_heads, a.rotary_dim);
       write_cache(a);
@@ -691,15 +631,12 @@ class DecoderBuilder {
     // One product reads one format: what a quantiser stores differently is multiplied apart.
     const bool alike = same_format(Role::q, Role::k) && same_format(Role::q, Role::v);
     if ((o_.fused_qkv || a.fused_qkv) && alike) {
-      linear(Tag::qkv_proj, Split::outputs, tokens_, q + k + v, mixer_input_, a.qkv_bias, format(Role::q), {},
-             Input::gathered);
+      linear(Tag::qkv_proj, Role::q, q + k + v, mixer_input_, {Split::outputs, Input::gathered, a.qkv_bias});
       if (chained()) split_qkv(q + k + v);
     } else {
-      linear(Tag::q_proj, Split::outputs, tokens_, q, mixer_input_, a.qkv_bias, format(Role::q), {}, Input::gathered);
-      if (k > 0)
-        linear(Tag::k_proj, Split::outputs, tokens_, k, mixer_input_, a.qkv_bias, format(Role::k), {}, Input::shared);
-      if (v > 0)
-        linear(Tag::v_proj, Split::outputs, tokens_, v, mixer_input_, a.qkv_bias, format(Role::v), {}, Input::shared);
+      linear(Tag::q_proj, Role::q, q, mixer_input_, {Split::outputs, Input::gathered, a.qkv_bias});
+      if (k > 0) linear(Tag::k_proj, Role::k, k, mixer_input_, {Split::outputs, Input::shared, a.qkv_bias});
+      if (v > 0) linear(Tag::v_proj, Role::v, v, mixer_input_, {Split::outputs, Input::shared, a.qkv_bias});
     }
     norm_heads(a);
     if (Gemm* product = product_of(tokens_, q + k + v)) {
@@ -726,9 +663,9 @@ class DecoderBuilder {
     if (whole) exchange(Tag::norm_statistics, CollectiveKind::all_reduce, Axis::tensor, p_.tensor, d(tokens_), 2);
   }
   void low_rank_queries(const model::LowRankProjections& r, std::int64_t queries) {
-    linear(Tag::q_a_proj, Split::none, tokens_, r.query_rank, m_.hidden, false, format(Role::q_a), {}, Input::gathered);
+    linear(Tag::q_a_proj, Role::q_a, r.query_rank, hidden_, {.input = Input::gathered});
     rms_norm(Tag::q_a_norm, tokens_, r.query_rank);
-    linear(Tag::q_b_proj, Split::none, tokens_, queries, r.query_rank, false, format(Role::q_b));
+    linear(Tag::q_b_proj, Role::q_b, queries, r.query_rank);
   }
   // New keys and values go to the cache at once where it has a row for each of them on this device.
   void join_rope_and_cache(Gemm& product, const model::Attention& a, std::int64_t keys_and_values) {
@@ -751,23 +688,12 @@ class DecoderBuilder {
   void write_cache(const model::Attention& a) {
     if (chained() && !o_.static_kv) return;  // keys and values are the cache, or appended to it
     if (a.shares_cache || m_.encoder) return;
-    const model::ElementFormat element = model::element_format(e_.activations);
     if (streamed_) {
-      send(Tag::kv_to_host, Transfer{.rows = tokens_, .width = model::kv_values_per_token(a), .element = element});
+      send(Tag::kv_to_host, {.rows = tokens_, .width = model::kv_values_per_token(a), .element = element_});
     }
     const Place here = std::exchange(place_, group_->on_host ? Place::host : Place::device);
-    each_cache(a, {Tag::kv_write, Tag::k_write, Tag::v_write},
-               [&](Tag tag, std::int64_t width, const model::ElementFormat& to) {
-                 const double owners = split_ ? 1 : d(p_.sequence());  // of the new tokens' rows
-                 const double elements = d(tokens_ * width) / owners;
-                 push(tag, Copy{.read_elements = elements,
-                                .write_elements = elements,
-                                .from = element,
-                                .to = to,
-                                .to_cache = true,
-                                .rows = d(tokens_) / owners});
-                 launches(cache_kernels(a));
-               });
+    const double rows = d(tokens_) / (split_ ? 1 : d(p_.sequence()));  // of which each has an owner
+    copy_cache(a, {Tag::kv_write, Tag::k_write, Tag::v_write}, rows, 1, {.to_cache = true, .rows = rows}, false, 0);
     place_ = here;
   }
 
@@ -776,16 +702,15 @@ class DecoderBuilder {
     const std::int64_t q = a.heads * a.head_dim;
     const std::size_t first = graph_.size();
     if (l.q_lora_rank) {
-      linear(Tag::q_a_proj, Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), {},
-             Input::gathered);
+      linear(Tag::q_a_proj, Role::q_a, *l.q_lora_rank, hidden_, {.input = Input::gathered, .bias = a.qkv_bias});
       rms_norm(Tag::q_a_norm, tokens_, *l.q_lora_rank);
       keeps(d(tokens_ * *l.q_lora_rank));
-      linear(Tag::q_b_proj, Split::none, tokens_, q, *l.q_lora_rank, false, format(Role::q_b));
+      linear(Tag::q_b_proj, Role::q_b, q, *l.q_lora_rank);
     } else {
-      linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), {}, Input::gathered);
+      linear(Tag::q_proj, Role::q, q, hidden_, {Split::outputs, Input::gathered, a.qkv_bias});
     }
-    linear(Tag::kv_a_proj, Split::none, tokens_, l.kv_lora_rank + l.rope_dim, m_.hidden, a.qkv_bias, format(Role::kv_a),
-           {}, Input::shared);
+    linear(Tag::kv_a_proj, Role::kv_a, l.kv_lora_rank + l.rope_dim, hidden_,
+           {.input = Input::shared, .bias = a.qkv_bias});
     rms_norm(Tag::kv_a_norm, tokens_, l.kv_lora_rank);
     keeps(d(tokens_ * l.kv_lora_rank));
     rope(a.heads, 1, l.rope_dim);
@@ -820,15 +745,23 @@ class DecoderBuilder {
   // that is elsewhere is sent there, once for each pass over it.
   void attention(const model::Attention& a, Part part) {
     const bool sent = group_->on_host && place_for(true, batches_[0].tokens) == Place::device;
+    // What does not grow with the context stands among what does.
+    const auto fixed = [&](auto&& build) {
+      if (part == Part::context_dependent) return;
+      grows_ = false;
+      build();
+      grows_ = true;
+    };
+    grows_ = true;
     for (const SequenceGroup& g : step_) {
-      step_group_ = number_of(g);
+      group_number_ = number_of(g);
       place_ = group_->on_host ? Place::host : Place::device;
       if (concatenates(g)) concatenate(a, g);
       if (sent) place_ = Place::device;
       const Attention core = kernel(a, g);
       if (a.indexer && !a.indexer->reused) score_keys(a, *a.indexer, g);
       if (sent) send_cache(a, g, core);
-      if (sent && a.latent && part != Part::context_dependent) send_kv_b(a);
+      if (sent && a.latent) fixed([&] { send_kv_b(a); });
       if (a.latent && latent_absorbed(a, g)) {
         absorbed(a, *a.latent, g, core);
         continue;
@@ -836,19 +769,20 @@ class DecoderBuilder {
       if (a.latent) expand(a, *a.latent, g);
       if (o_.flash_attention || a.compression || a.indexer) {
         if (chained() && needs_mask()) convert_mask(g);
-        push(Tag::attention, repeats(a) ? repeated(a, g, core) : core, 1, true);
+        push(Tag::attention, repeats(a) ? repeated(a, g, core) : core);
         keep_flash(a, g);
-        if (a.compression) push(Tag::compressed_attention, over_entries(a, core), 1, true);
+        if (a.compression) push(Tag::compressed_attention, over_entries(a, core));
       } else {
         naive(a, g);
-        if (chained() && part != Part::context_dependent) merge_heads(a, g);
+        if (chained()) fixed([&] { merge_heads(a, g); });
       }
       if (split_) {
         pass_keys(a, g);
-      } else if (part != Part::context_dependent) {
-        merge_shares(a, g);
+      } else {
+        fixed([&] { merge_shares(a, g); });
       }
     }
+    grows_ = false;
   }
 
   // ---- The mask of a step, [sequences, queries, keys]. A fused kernel over a cache without room to spare does
@@ -859,11 +793,13 @@ class DecoderBuilder {
     if (!chained() || !needs_mask()) return;
     const Place here = std::exchange(place_, Place::device);
     const Scope scope = std::exchange(scope_, Scope::group);
+    grows_ = true;
     for (const SequenceGroup& g : step_) {
-      step_group_ = number_of(g);
+      group_number_ = number_of(g);
       mask(Tag::mask_prepare, g, kMaskKernels * in_bytes(), kMaskKernels * in_bytes());
       launches(kMaskKernels);
     }
+    grows_ = false;
     place_ = here;
     scope_ = scope;
   }
@@ -872,10 +808,6 @@ class DecoderBuilder {
   std::int64_t core_heads(const model::Attention& a) const { return a.heads / p_.ulysses; }
   std::int64_t core_kv_heads(const model::Attention& a) const {
     return a.latent ? core_heads(a) : a.kv_heads / p_.ulysses;
-  }
-  // Kernels that treat keys and values of a token, each apart.
-  std::int32_t cache_kernels(const model::Attention& a) const {
-    return chained() && !a.latent && e_.kv.keys == e_.kv.values ? 2 : 1;
   }
   std::int64_t query_ranks() const { return split_ ? p_.ring : 1; }
   std::int64_t key_ranks() const { return split_ ? 1 : p_.ring; }
@@ -888,16 +820,14 @@ class DecoderBuilder {
   std::int64_t walked_columns(std::int64_t keys) const { return (keys + key_ranks() - 1) / key_ranks(); }
 
   // A mask of one byte per element, in tensors of the activation type.
-  double in_bytes() const { return 8 / bits(e_.activations); }
+  double in_bytes() const { return 8 / bits(activations_); }
   void mask(Tag tag, const SequenceGroup& g, double reads, double writes) {
-    push(tag,
-         Vector{.kind = VectorKind::mask,
-                .rows = g.count * g.new_tokens / query_ranks(),
-                .width = walked_columns(walked_keys(g)),
-                .reads = reads,
-                .writes = writes,
-                .activation = e_.activations},
-         1, true);
+    push(tag, Vector{.kind = VectorKind::mask,
+                     .rows = g.count * g.new_tokens / query_ranks(),
+                     .width = walked_columns(walked_keys(g)),
+                     .reads = reads,
+                     .writes = writes,
+                     .activation = activations_});
   }
   // Fused kernels take the mask in bytes.
   void convert_mask(const SequenceGroup& g) {
@@ -914,31 +844,27 @@ class DecoderBuilder {
   void score_keys(const model::Attention& a, const model::Indexer& x, const SequenceGroup& g) {
     const std::int64_t pool = a.compression ? a.compression->ratio : x.pool;
     const model::ElementFormat cached = index_format(e_.weights.gguf ? e_.kv.keys.bits : x.cached_bits);
-    push(Tag::index_scores,
-         Attention{.sequences = g.count,
-                   .q_tokens = g.new_tokens,
-                   .context = g.context,
-                   .heads = x.heads,
-                   .kv_heads = 1,
-                   .qk_dim = x.head_dim,
-                   .v_dim = 0,
-                   .shared_kv = true,
-                   .pool = pool,
-                   .verifies = g.verifies,
-                   .activation = e_.activations,
-                   .cached = {cached, cached}},
-         1, true);
+    push(Tag::index_scores, Attention{.sequences = g.count,
+                                      .q_tokens = g.new_tokens,
+                                      .context = g.context,
+                                      .heads = x.heads,
+                                      .kv_heads = 1,
+                                      .qk_dim = x.head_dim,
+                                      .v_dim = 0,
+                                      .shared_kv = true,
+                                      .pool = pool,
+                                      .verifies = g.verifies,
+                                      .activation = activations_,
+                                      .cached = {cached, cached}});
     // The scores come in 32 bits, of which a query looks at those of the keys before it, on the mean of half the new.
     const double share = 1 / d(pool);
-    push(Tag::top_k,
-         Vector{.kind = VectorKind::elementwise,
-                .rows = g.count * g.new_tokens,
-                .width = g.context + (g.new_tokens + 1) / 2,
-                .reads = share * 32 / bits(e_.activations),
-                .writes = 0,
-                .activation = e_.activations,
-                .operations = share},
-         1, true);
+    push(Tag::top_k, Vector{.kind = VectorKind::elementwise,
+                            .rows = g.count * g.new_tokens,
+                            .width = g.context + (g.new_tokens + 1) / 2,
+                            .reads = share * 32 / bits(activations_),
+                            .writes = 0,
+                            .activation = activations_,
+                            .operations = share});
   }
   // Behind the window: entries of several tokens, all of them or the chosen ones.
   static Attention over_entries(const model::Attention& a, Attention core) {
@@ -980,7 +906,7 @@ class DecoderBuilder {
             .verifies = g.verifies,
             .query_ranks = query_ranks(),
             .key_ranks = key_ranks(),
-            .activation = e_.activations,
+            .activation = activations_,
             .cached = a.latent || e_.training || m_.encoder ? activations_as_cache() : e_.kv};
   }
   // Queries, keys and values, and the logarithm of the sum of each row of scores.
@@ -991,9 +917,10 @@ class DecoderBuilder {
   }
   // Ring attention: the keys and values of one rank visit all others while those before them are multiplied.
   void pass_keys(const model::Attention& a, const SequenceGroup& g) {
-    exchange(Tag::kv_ring, CollectiveKind::ring_pass, Axis::ring, p_.ring,
-             d(g.count * (g.context + g.new_tokens)) / d(p_.ring), d(core_kv_heads(a) * (a.head_dim + a.v_head_dim)),
-             true, true);
+    const double rows = d(g.count * (g.context + g.new_tokens)) / d(p_.ring);
+    Op* ring = exchange(Tag::kv_ring, CollectiveKind::ring_pass, Axis::ring, p_.ring, rows,
+                        d(core_kv_heads(a) * (a.head_dim + a.v_head_dim)));
+    if (ring) ring->overlaps = true;
   }
   // A step that every device of the sequence axes runs whole, each with its share of the cache: the heads of all are
   // put together, and so are the sums over parts of the keys, with the maximum and the sum of each row.
@@ -1007,7 +934,7 @@ class DecoderBuilder {
     const auto rows = g.count * static_cast<std::int64_t>(keys_read(core));
     each_cache(a, {Tag::kv_to_device, Tag::k_to_device, Tag::v_to_device},
                [&](Tag tag, std::int64_t width, const model::ElementFormat& element) {
-                 send(tag, Transfer{.rows = rows, .width = width, .element = element}, true);
+                 send(tag, {.rows = rows, .width = width, .element = element});
                });
   }
   // The matrix that takes latents apart, for each micro-batch.
@@ -1028,47 +955,30 @@ class DecoderBuilder {
     // A framework's kernel writes the new tokens, too.
     const std::int64_t present = chained() ? g.context + g.new_tokens : g.context;
     const double tokens = d(g.count * std::min(present, e_.window(a).value_or(present))) / d(p_.sequence());
-    each_cache(a, {Tag::kv_concat, Tag::k_concat, Tag::v_concat},
-               [&](Tag tag, std::int64_t width, const model::ElementFormat& format) {
-                 const double elements = tokens * d(width);
-                 push(tag,
-                      Copy{.read_elements = elements,
-                           .write_elements = elements,
-                           .from = format,
-                           .to = format,
-                           .from_cache = true,
-                           .to_cache = true},
-                      1, true);
-                 launches(cache_kernels(a), cache_kernels(a));
-               });
+    copy_cache(a, {Tag::kv_concat, Tag::k_concat, Tag::v_concat}, tokens, 1, {.from_cache = true, .to_cache = true},
+               true, 0);
   }
-  model::CacheScheme activations_as_cache() const {
-    return {model::element_format(e_.activations), model::element_format(e_.activations)};
-  }
+  model::CacheScheme activations_as_cache() const { return {element_, element_}; }
   // Latent attention, expanded: keys and values of all tokens in the cache are computed again from their latents.
   void expand(const model::Attention& a, const model::LatentAttention& l, const SequenceGroup& g) {
-    push(Tag::kv_b_proj,
-         Gemm{.m = g.count * walked_keys(g),
-              .n = a.heads * (l.nope_dim + a.v_head_dim),
-              .k = l.kv_lora_rank,
-              .activation = e_.activations,
-              .weights = &format(model::Role::kv_b)},
-         1, true);
+    push(Tag::kv_b_proj, Gemm{.m = g.count * walked_keys(g),
+                              .n = a.heads * (l.nope_dim + a.v_head_dim),
+                              .k = l.kv_lora_rank,
+                              .activation = activations_,
+                              .weights = &format(model::Role::kv_b)});
     keeps(d(g.count * walked_keys(g) * l.kv_lora_rank));
   }
   // Latent attention, absorbed: queries are taken into the latent space, one shared key/value head is read, and the
   // weighted latents are brought back. The two products use the two halves of kv_b_proj.
   void absorbed(const model::Attention& a, const model::LatentAttention& l, const SequenceGroup& g, Attention core) {
     const auto per_head = [&](Tag tag, std::int64_t n, std::int64_t k) {
-      push(tag,
-           Gemm{.m = g.count * g.new_tokens,
-                .n = n,
-                .k = k,
-                .batch = a.heads,
-                .activation = e_.activations,
-                .weights = &format(model::Role::kv_b),
-                .weight_matrices = d(a.heads)},
-           1, true);
+      push(tag, Gemm{.m = g.count * g.new_tokens,
+                     .n = n,
+                     .k = k,
+                     .batch = a.heads,
+                     .activation = activations_,
+                     .weights = &format(model::Role::kv_b),
+                     .weight_matrices = d(a.heads)});
     };
     per_head(Tag::q_absorb, l.kv_lora_rank, l.nope_dim);
     if (fuses_prolog(a)) launches(0);
@@ -1077,7 +987,7 @@ class DecoderBuilder {
     core.v_dim = l.kv_lora_rank;
     core.shared_kv = true;
     core.cached = e_.kv;
-    push(Tag::attention, core, 1, true);
+    push(Tag::attention, core);
     per_head(Tag::v_absorb, a.v_head_dim, l.kv_lora_rank);
   }
 
@@ -1085,21 +995,8 @@ class DecoderBuilder {
   // Copies `columns` keys and values of every sequence to all the heads that share them.
   void repeat_heads(const model::Attention& a, const SequenceGroup& g, std::int64_t columns) {
     const double per_width = d(g.count * columns) / d(p_.ulysses);
-    const double heads = d(a.heads) / d(a.kv_heads);
-    const model::ElementFormat wide = model::element_format(e_.activations);
-    each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
-               [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
-                 const double elements = per_width * d(width);
-                 push(tag,
-                      Copy{.read_elements = elements,
-                           .write_elements = elements * heads,
-                           .from = e_.training ? wide : from,
-                           .to = wide,
-                           .from_cache = !e_.training},
-                      1, true);
-                 launches(cache_kernels(a), concatenates(g) ? cache_kernels(a) : 0,
-                          chained() ? 3 * cache_kernels(a) : 0);
-               });
+    copy_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v}, per_width, d(a.heads) / d(a.kv_heads),
+               {.from_cache = !e_.training}, concatenates(g), chained() ? 3 : 0);
   }
   // Attention over keys and values that were repeated before: nothing is shared any more, or read from the cache.
   Attention repeated(const model::Attention& a, const SequenceGroup& g, Attention core) {
@@ -1140,27 +1037,28 @@ class DecoderBuilder {
     };
     const model::CacheScheme operand = plain || repeat ? activations_as_cache() : e_.kv;
     if (repeat) repeat_heads(a, g, columns);
-    const bool cached = !plain;
-    push(Tag::scores,
-         Gemm{.m = rows,
-              .n = columns,
-              .k = a.head_dim,
-              .batch = products,
-              .activation = e_.activations,
-              .cached_operand = cached,
-              .cached = operand.keys},
-         times, true);
+    times_ = times;
+    const auto multiply_heads = [&](Tag tag, std::int64_t n, std::int64_t k, const model::ElementFormat& cached) {
+      push(tag, Gemm{.m = rows,
+                     .n = n,
+                     .k = k,
+                     .batch = products,
+                     .activation = activations_,
+                     .cached_operand = !plain,
+                     .cached = cached});
+    };
+    multiply_heads(Tag::scores, columns, a.head_dim, operand.keys);
     kernels(1, 7);  // q, k and v are taken apart into heads, and the keys transposed
     // Queries and keys; the values are the weighted sum's.
     const auto local = d(g.count * rows / group);
     keeps(local * d((core_heads(a) + core_kv_heads(a)) * a.head_dim));
     const double scores = d(products * rows) * d(columns);
     const auto on_scores = [&](Tag tag, VectorKind kind, const Chained& chain, double operands = 0) {
-      Vector v{.kind = kind, .rows = products * rows, .width = columns, .activation = e_.activations};
-      const Chain one = chained() ? chain.of(chains_) : Chain{1, 0, 1, 0, 1};
-      v.reads = one.reads(e_.activations) + operands;
-      v.writes = one.writes(e_.activations);
-      push(tag, v, times, true);
+      Vector v{.kind = kind, .rows = products * rows, .width = columns, .activation = activations_};
+      const Chain one = chained() ? chain.of(chains_) : Chain{{1, 1}};
+      v.reads = one.moved.read_tensors(activations_) + operands;
+      v.writes = one.moved.written_tensors(activations_);
+      push(tag, v);
       kernels(one.launches);
     };
     if (a.softcap) on_scores(Tag::softcap, VectorKind::softcap, kSoftcapChain);
@@ -1172,17 +1070,10 @@ class DecoderBuilder {
       dropout(Tag::scores_dropout, products * rows, columns);
       keeps(scores, scores);  // its result for the weighted sum, and the mask
     }
-    push(Tag::weighted_sum,
-         Gemm{.m = rows,
-              .n = a.v_head_dim,
-              .k = columns,
-              .batch = products,
-              .activation = e_.activations,
-              .cached_operand = cached,
-              .cached = operand.values},
-         times, true);
+    multiply_heads(Tag::weighted_sum, a.v_head_dim, columns, operand.values);
     kernels(1);
     keeps(local * d(core_kv_heads(a) * a.v_head_dim));
+    times_ = 1;
   }
   // ---- After attention, and what surrounds the layers
 
@@ -1190,7 +1081,8 @@ class DecoderBuilder {
   void send_stages() {
     each_batch([&] {
       exchange(Tag::stage_send, CollectiveKind::send, Axis::pipeline, p_.pipeline, d(residual_tokens()),
-               d(residual_width()), false, false, p_.pipeline - 1);
+               d(residual_width()))
+          ->count *= p_.pipeline - 1;
     });
   }
   void embed() {
@@ -1198,8 +1090,8 @@ class DecoderBuilder {
     push(Tag::embed, Gather{.rows = tokens_,
                             .width = residual_width(),
                             .table = &e_.weights.token_embedding,
-                            .activation = e_.activations});
-    if (p_.shard_embedding && place_ == Place::device) reduce_tokens(Tag::embed_reduce, Tag::embed_scatter, tokens_);
+                            .activation = activations_});
+    if (p_.shard_embedding && place_ == Place::device) sum_tokens(Tag::embed_reduce, Tag::embed_scatter);
     if (m_.position_embeddings > 0)
       vector(Tag::add_positions, VectorKind::add, residual_tokens(), residual_width(), 2, 1);
     if (m_.type_embeddings > 0) vector(Tag::add_types, VectorKind::add, residual_tokens(), residual_width(), 2, 1);
@@ -1223,14 +1115,13 @@ class DecoderBuilder {
     if (layer.joined_inputs == 0) return;
     group_ = &e_.weights.groups.front();
     const auto join = [&](Tag tag) {
-      linear(tag, Split::none, residual_tokens(), m_.hidden, layer.joined_inputs * m_.hidden, false,
-             format(Role::join_inputs));
+      product(tag, residual_tokens(), hidden_, layer.joined_inputs * hidden_, format(Role::join_inputs));
     };
     if (layer.reads_token) {
       join(Tag::join_states);
-      rms_norm(Tag::input_norms, residual_tokens(), m_.hidden);
+      rms_norm(Tag::input_norms, residual_tokens(), hidden_);
     } else {
-      rms_norm(Tag::input_norms, layer.joined_inputs * residual_tokens(), m_.hidden);
+      rms_norm(Tag::input_norms, layer.joined_inputs * residual_tokens(), hidden_);
       join(Tag::join_inputs);
     }
     group_ = nullptr;
@@ -1239,9 +1130,8 @@ class DecoderBuilder {
   void embed_layers() {
     const std::int64_t width = m_.num_layers() * m_.layer_embedding_width;
     push(Tag::layer_embed,
-         Gather{.rows = tokens_, .width = width, .table = &e_.weights.token_embedding, .activation = e_.activations});
-    linear(Tag::layer_embed_proj, Split::none, tokens_, width, m_.hidden, false, e_.weights.token_embedding, {},
-           Input::shared);
+         Gather{.rows = tokens_, .width = width, .table = &e_.weights.token_embedding, .activation = activations_});
+    product(Tag::layer_embed_proj, tokens_, width, hidden_, e_.weights.token_embedding, {.input = Input::shared});
     rms_norm(Tag::layer_embed_norm, tokens_ * m_.num_layers(), m_.layer_embedding_width);
     vector(Tag::layer_add, VectorKind::add, tokens_, width, 2, 1);
   }
@@ -1254,9 +1144,9 @@ class DecoderBuilder {
       const double gates = a.gate == model::OutputGate::head ? 1 / d(a.v_head_dim) : 1;
       vector(Tag::apply_gate, VectorKind::sigmoid_gate, tokens_, width, 1 + gates, 1);
     }
-    if (!layer.parallel_blocks) transpose_for_overlap(Tag::o_proj_transpose, m_.hidden, width, format(Role::o));
+    if (!layer.parallel_blocks) transpose_for_overlap(Tag::o_proj_transpose, hidden_, width, format(Role::o));
     if (!a.low_rank) {
-      linear(Tag::o_proj, Split::inputs, tokens_, m_.hidden, width, a.o_bias, format(Role::o));
+      linear(Tag::o_proj, Role::o, hidden_, width, {Split::inputs, Input::own, a.o_bias});
       return;
     }
     const model::LowRankProjections& r = *a.low_rank;
@@ -1264,22 +1154,21 @@ class DecoderBuilder {
                              .n = r.output_rank,
                              .k = width / r.output_groups,
                              .batch = r.output_groups,
-                             .activation = e_.activations,
+                             .activation = activations_,
                              .weights = &format(Role::o_a),
                              .weight_matrices = d(r.output_groups)});
-    linear(Tag::o_b_proj, Split::inputs, tokens_, m_.hidden, r.output_groups * r.output_rank, a.o_bias,
-           format(Role::o_b));
+    linear(Tag::o_b_proj, Role::o_b, hidden_, r.output_groups * r.output_rank, {Split::inputs, Input::own, a.o_bias});
   }
 
   void after_mixer(const Layer& layer) {
     if (layer.attends()) attention_output(layer);
     if (layer.recurrent) recurrent_output(*layer.recurrent);
-    if (layer.attends() && layer.recurrent) vector(Tag::add_mixers, VectorKind::add, tokens_, m_.hidden, 2, 1);
+    if (layer.attends() && layer.recurrent) vector(Tag::add_mixers, VectorKind::add, tokens_, hidden_, 2, 1);
     if (layer.low_rank_branch > 0) branch(layer.low_rank_branch);
     const bool apart = !layer.parallel_blocks;
     if (layer.mixes()) {
       // Blocks side by side add up before they are summed over the ranks, unless the experts' results are whole.
-      if (apart || spreads_experts(layer)) reduce_tokens(Tag::attention_reduce, Tag::attention_scatter, tokens_);
+      if (apart || spreads_experts(layer)) sum_tokens(Tag::attention_reduce, Tag::attention_scatter);
       if (layer.norms == 4 || layer.norms_after) norm(Tag::post_attention_norm);
       dropout(Tag::attention_dropout, residual_tokens(), residual_width());
     }
@@ -1298,7 +1187,7 @@ class DecoderBuilder {
     } else {
       mlp(layer.feed_forward, layer.feed_forward.intermediate, {Role::gate, Role::up, Role::down},
           apart || two_norms ? Input::gathered : Input::shared);
-      reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
+      sum_tokens(Tag::mlp_reduce, Tag::mlp_scatter);
     }
     if (layer.norms == 4 || layer.norms_after) norm(Tag::post_mlp_norm);
     dropout(Tag::mlp_dropout, residual_tokens(), residual_width());
@@ -1317,21 +1206,20 @@ class DecoderBuilder {
   }
   // Beside attention (LAuReL): the input through a low rank, a norm, added.
   void branch(std::int64_t rank) {
-    linear(Tag::branch_down, Split::none, tokens_, rank, m_.hidden, false, format(Role::branch_down), {},
-           Input::shared);
-    linear(Tag::branch_up, Split::none, tokens_, m_.hidden, rank, false, format(Role::branch_up));
-    rms_norm(Tag::branch_norm, tokens_, m_.hidden);
-    vector(Tag::add_mixers, VectorKind::add, tokens_, m_.hidden, 2, 1);
+    linear(Tag::branch_down, Role::branch_down, rank, hidden_, {.input = Input::shared});
+    linear(Tag::branch_up, Role::branch_up, hidden_, rank);
+    rms_norm(Tag::branch_norm, tokens_, hidden_);
+    vector(Tag::add_mixers, VectorKind::add, tokens_, hidden_, 2, 1);
   }
   // A layer's share of the embedding made for it, gated by the layer's result (Gemma 3n).
   void layer_embedding() {
     const std::int64_t width = m_.layer_embedding_width;
     write_pending_norm();
-    linear(Tag::layer_gate, Split::none, tokens_, width, m_.hidden, false, format(Role::layer_gate));
+    linear(Tag::layer_gate, Role::layer_gate, width, hidden_);
     vector(Tag::layer_multiply, VectorKind::gated_activation, tokens_, width, 2, 1);
-    linear(Tag::layer_projection, Split::none, tokens_, m_.hidden, width, false, format(Role::layer_projection));
-    rms_norm(Tag::layer_norm, tokens_, m_.hidden);
-    vector(Tag::layer_add, VectorKind::add, tokens_, m_.hidden, 2, 1);
+    linear(Tag::layer_projection, Role::layer_projection, hidden_, width);
+    rms_norm(Tag::layer_norm, tokens_, hidden_);
+    vector(Tag::layer_add, VectorKind::add, tokens_, hidden_, 2, 1);
   }
 
   void activate(Tag tag, std::int64_t rows, std::int64_t width, bool gated) {
@@ -1356,16 +1244,16 @@ class DecoderBuilder {
   };
   void mlp(const model::FeedForward& f, std::int64_t width, const MlpRoles& roles, Input input) {
     if (!f.gated) {
-      linear(Tag::up_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), {}, input);
+      linear(Tag::up_proj, roles.up, width, hidden_, {Split::outputs, input, f.bias});
     } else if ((o_.fused_gate_up || f.fused_gate_up) && same_format(roles.gate, roles.up)) {
-      linear(Tag::gate_up_proj, Split::outputs, tokens_, 2 * width, m_.hidden, f.bias, format(roles.up), {}, input);
+      linear(Tag::gate_up_proj, roles.up, 2 * width, hidden_, {Split::outputs, input, f.bias});
     } else {
-      linear(Tag::gate_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.gate), {}, input);
-      linear(Tag::up_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), {}, Input::shared);
+      linear(Tag::gate_proj, roles.gate, width, hidden_, {Split::outputs, input, f.bias});
+      linear(Tag::up_proj, roles.up, width, hidden_, {Split::outputs, Input::shared, f.bias});
     }
     activate(Tag::activation, tokens_, width, f.gated);
-    if (!f.experts) transpose_for_overlap(Tag::down_proj_transpose, m_.hidden, width, format(roles.down));
-    linear(Tag::down_proj, Split::inputs, tokens_, m_.hidden, width, f.bias, format(roles.down));
+    if (!f.experts) transpose_for_overlap(Tag::down_proj_transpose, hidden_, width, format(roles.down));
+    linear(Tag::down_proj, roles.down, hidden_, width, {Split::inputs, Input::own, f.bias});
   }
 
   // Whether the experts of a layer lie on devices beyond the tensor axis, which hold other tokens.
@@ -1387,82 +1275,89 @@ class DecoderBuilder {
     const std::int64_t all = x.count + x.identity;
     const double real = d(x.count) / d(all);
     const auto copies_out = static_cast<std::int64_t>(std::ceil(d(own * x.per_token) * real));
-    const std::int64_t width = x.latent > 0 ? x.latent : m_.hidden;  // that experts work in
+    const std::int64_t width = x.latent > 0 ? x.latent : hidden_;  // that experts work in
     const std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
     const ExpertLoad load =
         expert_load(e_.routing, all, x.per_token, spread ? own * p_.expert : own) / (d(p_.expert) / real);
-    const double copied = d(rows * width);
     const bool beside = f.intermediate > 0;
     if (beside) {
       mlp(f, f.intermediate, {Role::gate, Role::up, Role::down}, Input::gathered);
-      if (model::has_norms_beside_experts(layer)) rms_norm(Tag::experts_norm, own, m_.hidden);
+      if (model::has_norms_beside_experts(layer)) rms_norm(Tag::experts_norm, own, hidden_);
     }
-    linear(Tag::router, Split::none, own, all, m_.hidden, x.router_bias, format(Role::router), {},
-           spread   ? Input::own
-           : beside ? Input::shared
-                    : Input::gathered);
+    product(Tag::router, own, all, hidden_, format(Role::router),
+            {.input = spread   ? Input::own
+                      : beside ? Input::shared
+                               : Input::gathered,
+             .bias = x.router_bias});
     vector(Tag::routing, VectorKind::router, own, all, 1, 1);
     keeps(d(own * all));
     if (x.latent > 0) {
-      linear(Tag::latent_down, Split::none, own, width, m_.hidden, false, format(Role::latent_down), {}, Input::shared);
+      product(Tag::latent_down, own, width, hidden_, format(Role::latent_down), {.input = Input::shared});
       if (x.latent_norm) rms_norm(Tag::latent_norm, own, width);
     }
-    const model::ElementFormat element = model::element_format(e_.activations);
+    expert_products(f, x, own, rows, load);
+    if (x.latent > 0) product(Tag::latent_up, own, hidden_, width, format(Role::latent_up));
+    if (beside) {
+      if (model::has_norms_beside_experts(layer)) {
+        rms_norm(Tag::experts_norm, 2 * own, hidden_);  // of the results of both
+      }
+      vector(Tag::add_shared, VectorKind::add, own, hidden_, 2, 1);
+    }
+    if (spread && residual_ranks_ == 1) {
+      exchange(Tag::experts_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(tokens_), d(hidden_));
+    }
+    if (x.shared_intermediate > 0) shared_experts(f, x, spread);
+    if (!spread) sum_tokens(Tag::mlp_reduce, Tag::mlp_scatter);
+  }
+  // Of `rows` copies of `own` tokens: there, through the experts, and back.
+  void expert_products(const model::FeedForward& f, const model::Experts& x, std::int64_t own, std::int64_t rows,
+                       const ExpertLoad& load) {
+    const bool spread = p_.expert > p_.tensor;
+    const std::int64_t width = x.latent > 0 ? x.latent : hidden_;
     const Place up = place_of(Role::expert_up);
     const Place gate = f.gated ? place_of(Role::expert_gate) : up;
     const Place down = place_of(Role::expert_down);
+    const auto multiply = [&](Tag tag, Place place, Role role, std::int64_t n, std::int64_t k,
+                              Input input = Input::own) {
+      streamed_ = place == Place::device && group_->holds_on_host(role);
+      product(tag, rows, n, k, format(role), {.input = input, .bias = f.bias, .load = load});
+    };
     if (gate != residual_ || up != residual_) cross(Place::host, own, width);
     place_ = gate;
-    push(Tag::dispatch, Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element});
+    push(Tag::dispatch, copy_of(d(rows * width)));
     if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
-    streams_experts(gate, Role::expert_gate);
-    const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up);
-    if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up) &&
-        together) {
-      linear(Tag::experts_gate_up, Split::none, rows, 2 * x.intermediate, width, f.bias, format(Role::expert_up), load);
+    const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up) &&
+                          same_format(Role::expert_gate, Role::expert_up);
+    if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && together) {
+      multiply(Tag::experts_gate_up, gate, Role::expert_up, 2 * x.intermediate, width);
     } else {
       if (f.gated) {
-        linear(Tag::experts_gate, Split::none, rows, x.intermediate, width, f.bias, format(Role::expert_gate), load);
+        multiply(Tag::experts_gate, gate, Role::expert_gate, x.intermediate, width);
         cross(up, rows, x.intermediate);
       }
-      streams_experts(up, Role::expert_up);
-      linear(Tag::experts_up, Split::none, rows, x.intermediate, width, f.bias, format(Role::expert_up), load,
-             f.gated ? Input::shared : Input::own);
+      multiply(Tag::experts_up, up, Role::expert_up, x.intermediate, width, f.gated ? Input::shared : Input::own);
     }
     activate(Tag::experts_activation, rows, x.intermediate, f.gated);
     cross(down, rows, x.intermediate);
-    streams_experts(down, Role::expert_down);
-    linear(Tag::experts_down, Split::none, rows, width, x.intermediate, f.bias, format(Role::expert_down), load);
+    multiply(Tag::experts_down, down, Role::expert_down, width, x.intermediate);
     cross(residual_, rows, width);
     streamed_ = group_->on_host && residual_ == Place::device;
     if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
     vector(Tag::combine, VectorKind::combine, rows, width, 1, d(own) / d(rows));
-    keeps(copied);
-    if (x.latent > 0) {
-      linear(Tag::latent_up, Split::none, own, m_.hidden, width, false, format(Role::latent_up));
+    keeps(d(rows * width));
+  }
+  // Of all tokens, beside the routed ones.
+  void shared_experts(const model::FeedForward& f, const model::Experts& x, bool spread) {
+    if (spread) gather_tokens(Tag::mlp_gather, tokens_);
+    mlp(f, x.shared_intermediate, {Role::shared_gate, Role::shared_up, Role::shared_down}, Input::shared);
+    if (spread) sum_tokens(Tag::mlp_reduce, Tag::mlp_scatter);
+    const std::int64_t sum = spread ? residual_tokens() : tokens_;
+    if (x.shared_gate) {
+      product(Tag::shared_gate, sum, 1, hidden_, format(Role::shared_router), {.input = Input::shared});
+      vector(Tag::apply_shared_gate, VectorKind::sigmoid_gate, sum, hidden_, 1, 1);
+      keeps(d(sum * hidden_));
     }
-    if (beside) {
-      if (model::has_norms_beside_experts(layer)) {
-        rms_norm(Tag::experts_norm, 2 * own, m_.hidden);  // of the results of both
-      }
-      vector(Tag::add_shared, VectorKind::add, own, m_.hidden, 2, 1);
-    }
-    if (spread && residual_ranks_ == 1) {
-      exchange(Tag::experts_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(tokens_), d(m_.hidden));
-    }
-    if (x.shared_intermediate > 0) {
-      if (spread) gather_tokens(Tag::mlp_gather, tokens_);
-      mlp(f, x.shared_intermediate, {Role::shared_gate, Role::shared_up, Role::shared_down}, Input::shared);
-      if (spread) reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
-      const std::int64_t sum = spread ? residual_tokens() : tokens_;
-      if (x.shared_gate) {
-        linear(Tag::shared_gate, Split::none, sum, 1, m_.hidden, false, format(Role::shared_router), {}, Input::shared);
-        vector(Tag::apply_shared_gate, VectorKind::sigmoid_gate, sum, m_.hidden, 1, 1);
-        keeps(d(sum * m_.hidden));
-      }
-      vector(Tag::add_shared, VectorKind::add, sum, m_.hidden, 2, 1);
-    }
-    if (!spread) reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
+    vector(Tag::add_shared, VectorKind::add, sum, hidden_, 2, 1);
   }
   // Where the products with an expert's matrix run: with the rest of the layer, or on the host that keeps the matrix
   // while its rows are too few to send it. Activations go there and back, and what is between two products is computed
@@ -1470,16 +1365,15 @@ class DecoderBuilder {
   Place place_of(Role role) const {
     return group_->holds_on_host(role) && !e_.streams(tokens_) ? Place::host : residual_;
   }
-  void streams_experts(Place place, Role role) { streamed_ = place == Place::device && group_->holds_on_host(role); }
   // A token goes once to every device that has experts of it, which sums up its results before they come back.
   enum class Way : unsigned char { there, back };
   void exchange_experts(Tag tag, std::int64_t tokens, const model::Experts& x, Way way) {
     const model::StoredFormat& weights = format(Role::expert_up);
-    const bool narrow = bits(weights.compute) < bits(e_.activations);
+    const bool narrow = bits(weights.compute) < bits(activations_);
     model::ElementFormat there =
-        model::element_format(p_.expert_dispatch.value_or(narrow ? weights.compute : e_.activations));
-    if (weights.block > 0 && there.bits < bits(e_.activations)) there.bits += weights.bits_per_block / weights.block;
-    model::ElementFormat back = model::element_format(p_.expert_combine.value_or(e_.activations));
+        model::element_format(p_.expert_dispatch.value_or(narrow ? weights.compute : activations_));
+    if (weights.block > 0 && there.bits < bits(activations_)) there.bits += weights.bits_per_block / weights.block;
+    model::ElementFormat back = model::element_format(p_.expert_combine.value_or(activations_));
     if (way == Way::back) std::swap(there, back);
     const Routing routing{.experts = x.count,
                           .per_token = x.per_token,
@@ -1489,7 +1383,7 @@ class DecoderBuilder {
                           .returns = way == Way::back};
     const double devices = d(p_.expert) * reached(routing, x.count / p_.expert);
     exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices,
-             d(x.latent > 0 ? x.latent : m_.hidden));
+             d(x.latent > 0 ? x.latent : hidden_));
     Collective& c = std::get<Collective>(graph_.back().body);
     c.element = there;
     c.routing = routing;
@@ -1499,11 +1393,11 @@ class DecoderBuilder {
     if (m_.encoder) {
       scope_ = Scope::sampled;
       if (m_.pooler) {
-        linear(Tag::pooler, Split::none, sampled_, m_.hidden, m_.hidden, true, e_.weights.lm_head, {}, Input::gathered);
+        product(Tag::pooler, sampled_, hidden_, hidden_, e_.weights.lm_head, {.input = Input::gathered, .bias = true});
       }
       if (m_.labels > 0) {
-        linear(Tag::lm_head, Split::none, sampled_, m_.labels, m_.hidden, m_.lm_head_bias, e_.weights.lm_head, {},
-               Input::gathered);
+        product(Tag::lm_head, sampled_, m_.labels, hidden_, e_.weights.lm_head,
+                {.input = Input::gathered, .bias = m_.lm_head_bias});
       }
       return;
     }
@@ -1516,10 +1410,10 @@ class DecoderBuilder {
     project_streams(rows);
     gather_tokens(Tag::head_gather, rows);
     if (two_dimensional() && !p_.shard_embedding) {
-      exchange(Tag::head_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.hidden));
+      exchange(Tag::head_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(hidden_));
     }
-    linear(Tag::lm_head, p_.shard_embedding ? Split::outputs : Split::none, rows, vocab(), m_.hidden, m_.lm_head_bias,
-           e_.weights.lm_head, {}, Input::gathered);
+    product(Tag::lm_head, rows, vocab(), hidden_, e_.weights.lm_head,
+            {p_.shard_embedding ? Split::outputs : Split::none, Input::gathered, m_.lm_head_bias});
     if (!e_.training && p_.shard_embedding) {
       exchange(Tag::logits_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.vocab));
     }
@@ -1536,11 +1430,11 @@ class DecoderBuilder {
   // Cross entropy over logits widened to fp32; over a divided vocabulary the maximum, the sum and the logit of the
   // target are reduced.
   void loss() {
-    vector(Tag::cross_entropy, VectorKind::cross_entropy, tokens_, vocab(), 1, 32.0 / bits(e_.activations));
+    vector(Tag::cross_entropy, VectorKind::cross_entropy, tokens_, vocab(), 1, 32.0 / bits(activations_));
     keeps(0, 4 * d(tokens_ * vocab()));
     if (p_.shard_embedding) {
       exchange(Tag::loss_reduce, CollectiveKind::all_reduce, Axis::tensor, p_.tensor, d(tokens_),
-               3 * 32.0 / bits(e_.activations));
+               3 * 32.0 / bits(activations_));
     }
   }
 
@@ -1558,28 +1452,17 @@ class DecoderBuilder {
 
   const Execution& e_;
   const model::Decoder& m_;
-  const hardware::RuntimeOptions& o_;
-  const Plan& p_;
   std::span<const SequenceGroup> step_;
-  Part part_;
-  Graph& graph_;
   hardware::Chains chains_;
-  bool split_;                   // the step's tokens are divided over the sequence axes
-  std::int64_t residual_ranks_;  // devices of the tensor axis that the residual stream is divided over
+  bool split_;  // the step's tokens are divided over the sequence axes
   std::int64_t sampled_ = 0;
   bool prompts_ = false;                 // the step has some
   bool concatenates_ = false;            // some cache of the step
   std::array<MicroBatches, 2> batches_;  // full ones, and the rest
   std::size_t batch_count_ = 0;
-  std::int64_t tokens_ = 0;       // of the micro-batch being built
-  std::int64_t mixer_input_ = 0;  // width of what the products before attention read
-  std::int64_t times_ = 1;        // micro-batches that are like it
-  std::int64_t count_ = 1;
-  int kind_ = -1;
+  std::int64_t tokens_ = 0;                   // of the micro-batch being built
+  std::int64_t mixer_input_ = 0;              // width of what the products before attention read
   const model::LayerGroup* group_ = nullptr;  // that is being built
-  Place place_ = Place::device;               // of the ops being built
-  Scope scope_ = Scope::rows;                 // likewise
-  std::int16_t step_group_ = 0;               // of the step's groups, the one that is being built
   Place residual_ = Place::device;            // of the residual stream
   Tag norm_tag_ = Tag::none;
   std::optional<Vector> norm_pending_;  // waits for the product that takes it over
@@ -1629,7 +1512,7 @@ bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step) {
 }
 
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph) {
-  DecoderBuilder(execution, step, part, graph).build();
+  DecoderBuilder(execution, step, graph).build(part);
 }
 
 bool chooses_keys(const model::Attention& a, const SequenceGroup& g) {

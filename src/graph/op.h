@@ -309,8 +309,9 @@ struct Op {
   std::string_view name;  // for people, of static storage: "qkv_proj"
   Tag tag = Tag::none;    // of an op that a builder of this folder wrote
   Pass pass = Pass::forward;
-  std::int64_t count = 1;  // executions per step
-  int layer_kind = -1;     // index into Decoder::kinds, or VideoLayer (stdit_graph.h); -1: outside the layers
+  std::int64_t count = 1;    // executions per step
+  int layer_kind = -1;       // index into Decoder::kinds, or VideoLayer (stdit_graph.h); -1: outside the layers
+  std::int16_t layers = -1;  // of a decoder: index into WeightLayout::groups; -1: outside the layers
   Place place = Place::device;
   Scope scope = Scope::rows;
   std::int16_t group = 0;  // of Scope::group: which of the step's

@@ -57,16 +57,6 @@ model::Layer shard(const model::Layer& layer, const Plan& plan);
 // Rows of the vocabulary that one device holds.
 std::int64_t shard_vocab(const model::Decoder& model, const Plan& plan);
 
-// One thing that a plan divides: `total` must be a multiple of `degree`.
-struct Split {
-  std::string_view flag;  // "--tp"
-  std::string_view what;  // "heads"
-  std::int64_t degree = 1;
-  std::int64_t total = 0;
-  bool replicates = false;  // degree may also be a multiple of total (KV heads)
-};
-inline bool divides(const Split& s) { return s.total % s.degree == 0 || (s.replicates && s.degree % s.total == 0); }
-
 // Whether the plan's axes fit one another and the model (not yet the batch and the sequence). Allocates nothing.
 bool legal(const model::Decoder& model, const Plan& plan);
 // The same with reasons: one message per broken rule, each with a hint that names the nearest legal degrees.
@@ -75,6 +65,8 @@ struct Problem {
   std::string hint;
 };
 std::vector<Problem> problems(const model::Decoder& model, const Plan& plan);
+// Throws Error(bad_input) that says them all, where there are any.
+void refuse(const std::vector<Problem>& problems);
 // "4 or 8": the degrees nearest to `degree`, which does not, that divide `total`.
 std::string nearest_divisors(std::int64_t degree, std::int64_t total);
 // Pieces that a sequence is cut into: 2 * ring for an equal causal load, in whole tokens per device.

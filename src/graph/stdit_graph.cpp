@@ -60,28 +60,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/integer.h"
+#include "graph/step_writer.h"
 
 namespace llmperf::graph {
 namespace {
 
 using enum VectorKind;
+constexpr auto kOutside = static_cast<int>(VideoLayer::outside);
+constexpr auto kSpatial = static_cast<int>(VideoLayer::spatial);
+constexpr auto kTemporal = static_cast<int>(VideoLayer::temporal);
 constexpr Access kDense = Access::dense;
 constexpr Access kStrided = Access::strided;
 
-// One element-wise kernel on tensors of a shape: how many of them it reads and writes in the activation type (narrow)
-// and in fp32 (wide).
+// One element-wise kernel on tensors of a shape; of those in fp32, 4 bytes per element.
 struct Kernel {
   std::string_view name;
   VectorKind kind = VectorKind::add;
   Access access = Access::dense;
-  double narrow_reads = 1;
-  double wide_reads = 0;
-  double narrow_writes = 1;
-  double wide_writes = 0;
+  Traffic moved = {1, 1};
 };
 
 // One side of the frame mask: the norm and its two vectors.
@@ -98,35 +99,32 @@ constexpr Modulation kMasked = {{"frame_mask_norm", layer_norm, kDense},
                                 {"frame_mask_multiply", multiply, kStrided},
                                 {"frame_mask_add", add, kStrided},
                                 {"frame_mask_modulate", modulate, kDense}};
-constexpr Kernel kSelect = {"frame_mask_select", select, kStrided, 2};
+constexpr Kernel kSelect = {"frame_mask_select", select, kStrided, {2, 1}};
 constexpr Kernel kMaskedGate = {"frame_mask_gate", multiply, kStrided};
-constexpr Kernel kFusedMaskedGate = {"frame_mask_gate", gate_add, kDense, 2};
+constexpr Kernel kFusedMaskedGate = {"frame_mask_gate", gate_add, kDense, {2, 1}};
 
 // Of one tensor of heads; rows are heads of tokens but for the two kernels on statistics, which have one per row.
 constexpr Kernel kNormKernels[] = {
-    {"qk_norm_to_fp32", add, kStrided, 1, 0, 0, 1}, {"qk_norm_square", multiply, kDense, 0, 1, 0, 1},
-    {"qk_norm_mean", reduce, kStrided, 0, 1, 0, 0}, {"qk_norm_multiply", multiply, kStrided, 0, 1, 0, 1},
-    {"qk_norm_from_fp32", add, kDense, 0, 1, 1, 0}, {"qk_norm_weight", multiply, kStrided},
+    {"qk_norm_to_fp32", add, kStrided, {1, 0, 0, 4}}, {"qk_norm_square", multiply, kDense, {0, 0, 4, 4}},
+    {"qk_norm_mean", reduce, kStrided, {0, 0, 4}},    {"qk_norm_multiply", multiply, kStrided, {0, 0, 4, 4}},
+    {"qk_norm_from_fp32", add, kDense, {0, 1, 4}},    {"qk_norm_weight", multiply, kStrided},
 };
-constexpr Kernel kNormStatistics = {"qk_norm_statistics", add, kDense, 0, 1, 0, 1};
+constexpr Kernel kNormStatistics = {"qk_norm_statistics", add, kDense, {0, 0, 4, 4}};
 constexpr Kernel kFusedNorm = {"qk_norm", rms_norm, kDense};
 
 constexpr Kernel kRopeTables = {"rope_tables", activation, kDense};
 constexpr Kernel kRopeKernels[] = {
-    {"rope_multiply_cos", multiply, kStrided},
-    {"rope_scale", multiply, kDense},
-    {"rope_multiply_sin", multiply, kStrided},
-    {"rope_scale", multiply, kDense},
-    {"rope_add", add, kStrided, 2},
-    {"rope_concatenate", add, kStrided},
+    {"rope_multiply_cos", multiply, kStrided}, {"rope_scale", multiply, kDense},
+    {"rope_multiply_sin", multiply, kStrided}, {"rope_scale", multiply, kDense},
+    {"rope_add", add, kStrided, {2, 1}},       {"rope_concatenate", add, kStrided},
 };
 // On half of the elements, whose neighbours share their memory transactions.
-constexpr Kernel kRopeHalves[] = {{"rope_negate", multiply, kStrided, 2},
+constexpr Kernel kRopeHalves[] = {{"rope_negate", multiply, kStrided, {2, 1}},
                                   {"rope_interleave_even", add, kStrided},
-                                  {"rope_interleave_odd", add, kStrided, 1, 0, 2}};
+                                  {"rope_interleave_odd", add, kStrided, {1, 2}}};
 constexpr Kernel kFusedRope = {"rope", rope, kDense};
 
-constexpr Kernel kFusedGate = {"gate_add", gate_add, kDense, 2};
+constexpr Kernel kFusedGate = {"gate_add", gate_add, kDense, {2, 1}};
 
 // A box of pixels.
 struct Box {
@@ -136,21 +134,18 @@ struct Box {
   std::int64_t positions() const { return frames * rows * columns; }
 };
 
-class VideoBuilder {
+class VideoBuilder : StepWriter {
  public:
   VideoBuilder(const VideoExecution& execution, Graph& graph)
-      : e_(execution),
+      : StepWriter(execution.runtime, execution.plan, execution.activations, execution.model->hidden,
+                   execution.plan.sequence_parallel ? execution.plan.tensor : 1, graph),
+        e_(execution),
         m_(*execution.model),
-        o_(execution.runtime),
-        p_(execution.plan),
         t_(m_.text_encoder),
-        graph_(graph),
         batch_(execution.batch()),
         // Rows of patches are dealt out whole: a device's share is padded to the largest.
         spatial_(divide_up(execution.shape.patch_rows, execution.plan.ulysses * execution.patches) *
-                 execution.shape.patch_columns) {
-    graph_.clear();
-  }
+                 execution.shape.patch_columns) {}
 
   void denoise() {
     inputs();
@@ -186,18 +181,9 @@ class VideoBuilder {
   }
 
  private:
-  Op& push(std::string_view name, const OpBody& body, std::int32_t launches = 1) {
-    graph_.push_back(Op{.name = name,
-                        .tag = tag_,
-                        .count = count_,
-                        .layer_kind = static_cast<int>(layer_),
-                        .launches = launches,
-                        .body = body});
-    return graph_.back();
-  }
   // Ops written during its life are those of a part of a block.
   struct Part {
-    Part(VideoBuilder& builder, Tag tag) : current(builder.tag_), before(std::exchange(builder.tag_, tag)) {}
+    Part(VideoBuilder& builder, Tag tag) : current(builder.part_), before(std::exchange(builder.part_, tag)) {}
     ~Part() { current = before; }
     Part(const Part&) = delete;
     Part& operator=(const Part&) = delete;
@@ -206,19 +192,17 @@ class VideoBuilder {
   };
   // `launches` kernels alike are one op with their traffic together.
   void run(const Kernel& k, double rows, std::int64_t width, Dtype activation, std::int32_t launches = 1) {
-    const double wide = 32 / bits(activation);
-    push(k.name,
-         Vector{.kind = k.kind,
-                .rows = static_cast<std::int64_t>(rows),
-                .width = width,
-                .reads = (k.narrow_reads + k.wide_reads * wide) * launches,
-                .writes = (k.narrow_writes + k.wide_writes * wide) * launches,
-                .activation = activation,
-                .access = k.access},
-         launches);
+    push(k.name, Vector{.kind = k.kind,
+                        .rows = static_cast<std::int64_t>(rows),
+                        .width = width,
+                        .reads = k.moved.read_tensors(activation) * launches,
+                        .writes = k.moved.written_tensors(activation) * launches,
+                        .activation = activation,
+                        .access = k.access})
+        .launches = launches;
   }
   void run(const Kernel& k, double rows, std::int64_t width, std::int32_t launches = 1) {
-    run(k, rows, width, e_.activations, launches);
+    run(k, rows, width, activations_, launches);
   }
   // Elements moved, and converted on the way when the types differ.
   static Copy copy_of(double elements, Access access, Dtype from, Dtype to) {
@@ -229,7 +213,10 @@ class VideoBuilder {
             .access = access};
   }
   void copy(std::string_view name, double elements, Access access, Dtype from, Dtype to, std::int32_t launches = 1) {
-    push(name, copy_of(elements, access, from, to), launches);
+    push(name, copy_of(elements, access, from, to)).launches = launches;
+  }
+  void product(std::string_view name, std::int64_t rows, std::int64_t n, std::int64_t k) {
+    product(name, rows, n, k, true, e_.weights, activations_);
   }
   void product(std::string_view name, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
                const model::StoredFormat& format, Dtype activation) {
@@ -239,7 +226,7 @@ class VideoBuilder {
   }
 
   // ---- Vector work that products take over (RuntimeOptions::joined_vectors).
-  bool joins() const { return o_.joined_vectors && !eager() && p_.tensor_rows == 0; }
+  bool joins() const { return o_.joined_vectors && !eager() && !two_dimensional(); }
   // On what the next op, a product, reads.
   void run_before_product(const Kernel& k, double rows, std::int64_t width) {
     if (joins()) {
@@ -253,7 +240,7 @@ class VideoBuilder {
     Gemm* g = joins() ? std::get_if<Gemm>(&graph_.back().body) : nullptr;
     if (g && d(g->m) == rows && g->n == width && !g->joined.output) {
       g->joined.output = k.kind;
-      g->joined.reads = k.narrow_reads - 1;
+      g->joined.reads = k.moved.reads - 1;
     } else {
       run(k, rows, width);
     }
@@ -271,14 +258,7 @@ class VideoBuilder {
   std::int64_t heads() const { return m_.heads / p_.tensor; }
   std::int64_t width() const { return heads() * m_.head_dim(); }
   std::int64_t text_tokens() const { return e_.text_tokens > 0 ? e_.text_tokens : m_.text_tokens; }
-  std::int64_t residual_tokens() const {
-    return p_.sequence_parallel ? (tokens() + p_.tensor - 1) / p_.tensor : tokens();
-  }
-  bool two_dimensional() const { return p_.tensor_rows > 0; }
-  std::int64_t residual_width() const { return two_dimensional() ? m_.hidden / p_.tensor : m_.hidden; }
-
-  // `n` and `k` of linear() are those of one device of the tensor axis.
-  enum class Split : unsigned char { outputs, inputs };
+  std::int64_t residual_tokens() const { return residual_of(tokens()); }
 
   // ---- Parts of a block
 
@@ -308,7 +288,7 @@ class VideoBuilder {
     };
     side(kModulate);
     if (two_dimensional()) {
-      exchange("norm_statistics", CollectiveKind::all_reduce, Axis::tensor, p_.tensor, residual_tokens(), 2);
+      exchange(Tag::norm_statistics, CollectiveKind::all_reduce, Axis::tensor, p_.tensor, d(residual_tokens()), 2);
     }
     if (!masked()) return;
     const Part other_side(*this, Tag::frame_mask);
@@ -328,7 +308,7 @@ class VideoBuilder {
       run(fused ? kFusedMaskedGate : kMaskedGate, rows, columns);
       run(kSelect, rows, columns);
     }
-    if (!fused) run({add_name, add, kDense, 2}, rows, columns);
+    if (!fused) run({add_name, add, kDense, {2, 1}}, rows, columns);
   }
 
   void norm_queries_and_keys() {
@@ -367,7 +347,7 @@ class VideoBuilder {
                          .qk_dim = m_.head_dim(),
                          .v_dim = m_.head_dim(),
                          .window = {},
-                         .activation = e_.activations});
+                         .activation = activations_});
   }
 
   void attend(const AttentionNames& names, std::int64_t sequences, std::int64_t queries, std::int64_t keys,
@@ -378,12 +358,12 @@ class VideoBuilder {
     const std::int64_t products = sequences * heads;
     const double rows = d(products * queries);
     run({names.scale, multiply, kDense}, rows, head);
-    push(names.scores, Gemm{.m = queries, .n = keys, .k = head, .batch = products, .activation = e_.activations});
-    run({names.to_fp32, add, kDense, 1, 0, 0, 1}, rows, keys);
-    run({names.softmax, softmax, kDense, 0, 1, 0, 1}, rows, keys);
-    run({names.from_fp32, add, kDense, 0, 1, 1, 0}, rows, keys);
+    push(names.scores, Gemm{.m = queries, .n = keys, .k = head, .batch = products, .activation = activations_});
+    run({names.to_fp32, add, kDense, {1, 0, 0, 4}}, rows, keys);
+    run({names.softmax, softmax, kDense, {0, 0, 4, 4}}, rows, keys);
+    run({names.from_fp32, add, kDense, {0, 1, 4}}, rows, keys);
     run({names.copy_values, add, kStrided}, d(products * keys), head);
-    push(names.values, Gemm{.m = queries, .n = head, .k = keys, .batch = products, .activation = e_.activations});
+    push(names.values, Gemm{.m = queries, .n = head, .k = keys, .batch = products, .activation = activations_});
     run({names.copy_result, add, kStrided}, rows, head);
   }
 
@@ -391,8 +371,8 @@ class VideoBuilder {
     const Part part(*this, Tag::rearrange);
     run({name, add, kStrided}, d(rows), width);
   }
-  // Modulated input, self-attention over `layer_`'s axis, gate and residual. `modulated`: with a norm, scale and shift
-  // of its own.
+  // Modulated input, self-attention over the axis of `kind_`, gate and residual. `modulated`: with a norm, scale and
+  // shift of its own.
   void self_attention(bool modulated) {
     static constexpr AttentionNames kSpatialNames = {Tag::spatial_attention,        "spatial_attention",
                                                      "spatial_attention_scale",     "spatial_attention_scores",
@@ -404,16 +384,15 @@ class VideoBuilder {
                                                       "temporal_attention_to_fp32",   "temporal_attention_softmax",
                                                       "temporal_attention_from_fp32", "temporal_attention_copy_v",
                                                       "temporal_attention_weighted",  "temporal_attention_copy"};
-    const bool over_space = layer_ == VideoLayer::spatial;
+    const bool over_space = kind_ == kSpatial;
     // A kernel that strides through memory does without the permuted copies.
     const bool copies = !over_space && !o_.flash_any_length;
     if (modulated) norm_and_modulate(copies);
-    gather_tokens("attention_gather");
+    gather_residual("attention_gather");
     if (copies) rearrange("rearrange_to_time", tokens(), m_.hidden);
     linear("qkv_proj", Split::outputs, tokens(), 3 * width(), m_.hidden);
-    // All heads of some tokens become some heads of all tokens.
     const std::int64_t ranks = over_space ? p_.ulysses : 1;
-    if (over_space) exchange("qkv_all_to_all", CollectiveKind::all_to_all, Axis::ulysses, ranks, tokens(), 3 * width());
+    if (over_space) exchange_heads("qkv_all_to_all", 3 * width());
     norm_queries_and_keys();
     if (!over_space && m_.rotary()) rotate();
     const std::int64_t sequences = batch_ * (over_space ? frames() : spatial_);
@@ -424,84 +403,58 @@ class VideoBuilder {
     const AttentionNames& names = over_space ? kSpatialNames : kTemporalNames;
     attend(names, sequences, queries, keys, heads() / ranks,
            o_.flash_attention && (o_.flash_any_length || long_enough));
-    if (over_space)
-      exchange("attention_all_to_all", CollectiveKind::all_to_all, Axis::ulysses, ranks, tokens(), width());
+    if (over_space) exchange_heads("attention_all_to_all", width());
     linear("attention_proj", Split::inputs, tokens(), m_.hidden, width());
-    reduce_tokens("attention_reduce", "attention_scatter");
+    sum_residual("attention_reduce", "attention_scatter");
     if (copies) rearrange("rearrange_to_space", residual_tokens(), residual_width());
     gate("gate_attention", "gate_attention_residual");
   }
 
   void cross_attention() {
     const std::int64_t text = batch_ * text_tokens();
-    gather_tokens("cross_gather");
+    gather_residual("cross_gather");
     linear("cross_q_proj", Split::outputs, tokens(), width(), m_.hidden);
     linear("cross_kv_proj", Split::outputs, text, 2 * width(), m_.hidden);
-    exchange("cross_q_all_to_all", CollectiveKind::all_to_all, Axis::ulysses, p_.ulysses, tokens(), width());
+    exchange_heads("cross_q_all_to_all", width());
     {
       const Part part(*this, Tag::cross_attention);
       // Where the queries and keys of every sequence start: two small tensors, filled on the host and copied.
       if (eager()) copy("cross_attention_starts", d(batch_ + 1), kDense, Dtype::int32, Dtype::int32, 4);
       flash("cross_attention", batch_, frames() * spatial_ * p_.ulysses, text_tokens(), heads() / p_.ulysses);
     }
-    exchange("cross_all_to_all", CollectiveKind::all_to_all, Axis::ulysses, p_.ulysses, tokens(), width());
+    exchange_heads("cross_all_to_all", width());
     linear("cross_proj", Split::inputs, tokens(), m_.hidden, width());
-    reduce_tokens("cross_reduce", "cross_scatter");
+    sum_residual("cross_reduce", "cross_scatter");
     const Part part(*this, Tag::gate);
-    run_after_product({"gate_cross_residual", add, kDense, 2}, d(residual_tokens()), residual_width());
+    run_after_product({"gate_cross_residual", add, kDense, {2, 1}}, d(residual_tokens()), residual_width());
   }
 
   void mlp() {
     const std::int64_t inner = m_.intermediate / p_.tensor;
     norm_and_modulate(false);
-    gather_tokens("mlp_gather");
+    gather_residual("mlp_gather");
     linear("mlp_up_proj", Split::outputs, tokens(), inner, m_.hidden);
     {
       const Part part(*this, Tag::gelu);
       run_after_product({"gelu", activation, kDense}, d(tokens()), inner);
     }
     linear("mlp_down_proj", Split::inputs, tokens(), m_.hidden, inner);
-    reduce_tokens("mlp_reduce", "mlp_scatter");
+    sum_residual("mlp_reduce", "mlp_scatter");
     gate("gate_mlp", "gate_mlp_residual");
   }
 
-  void exchange(std::string_view name, CollectiveKind kind, Axis axis, std::int64_t ranks, std::int64_t rows,
-                std::int64_t columns) {
-    if (ranks == 1) return;
-    push(name, Collective{.kind = kind,
-                          .axis = axis,
-                          .ranks = ranks,
-                          .stride = p_.stride(axis),
-                          .rows = d(rows),
-                          .width = d(columns),
-                          .element = model::element_format(e_.activations)})
-        .place = Place::network;
+  // From all heads of some tokens to some heads of all tokens, or back.
+  void exchange_heads(std::string_view name, std::int64_t columns) {
+    exchange(name, CollectiveKind::all_to_all, Axis::ulysses, p_.ulysses, d(tokens()), d(columns));
   }
-
-  void gather_tokens(std::string_view name) {
-    if (p_.sequence_parallel) exchange(name, CollectiveKind::all_gather, Axis::tensor, p_.tensor, tokens(), m_.hidden);
+  void gather_residual(std::string_view name) { gather_tokens(name, tokens()); }
+  void sum_residual(std::string_view all_reduce, std::string_view scatter) {
+    reduce_tokens(all_reduce, scatter, tokens());
   }
-
-  void reduce_tokens(std::string_view all_reduce, std::string_view scatter) {
-    if (two_dimensional()) return;
-    exchange(p_.sequence_parallel ? scatter : all_reduce,
-             p_.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, Axis::tensor,
-             p_.tensor, tokens(), m_.hidden);
-  }
-
-  // Two-dimensional plans as in decoder_graph.cpp: the input is gathered along the columns, partial
-  // products are reduce-scattered along the rows.
   void linear(std::string_view name, Split split, std::int64_t rows, std::int64_t n, std::int64_t k) {
-    if (two_dimensional()) {
-      const std::int64_t columns = p_.tensor_columns();
-      n = split == Split::outputs ? n * p_.tensor_rows : n / columns;
-      k = split == Split::outputs ? k / p_.tensor_rows : k * columns;
-      exchange("gather_columns", CollectiveKind::all_gather, Axis::tensor_columns, columns, rows, k);
-    }
-    product(name, rows, n, k, true, e_.weights, e_.activations);
-    if (two_dimensional()) {
-      exchange("reduce_rows", CollectiveKind::reduce_scatter, Axis::tensor_rows, p_.tensor_rows, rows, n);
-    }
+    const auto multiply = [&](std::int64_t part_n, std::int64_t part_k) { product(name, rows, part_n, part_k); };
+    if (!two_dimensional()) return multiply(n, k);
+    over_rows_and_columns(split, rows, n, k, true, multiply);
   }
 
   // ---- The rest of a denoising step
@@ -514,27 +467,27 @@ class VideoBuilder {
 
   void inputs() {
     if (e_.guidance) copy("repeat_latent", latent(m_.in_channels), kStrided, Dtype::fp32, Dtype::fp32, 2);
-    copy("inputs_from_fp32", latent(m_.in_channels), kDense, Dtype::fp32, e_.activations, 3);
+    copy("inputs_from_fp32", latent(m_.in_channels), kDense, Dtype::fp32, activations_, 3);
   }
 
   // A number by its sinusoids (frequencies copied, scaled by it, cosines and sines beside each other) and two products.
   void embed_number(std::int64_t columns) {
-    run({"sinusoids", activation, kDense, 0, 1, 0, 1}, rows_of_batch(), m_.timestep_channels, 7);
-    product("embed_in", batch(), columns, m_.timestep_channels, true, e_.weights, e_.activations);
+    run({"sinusoids", activation, kDense, {0, 0, 4, 4}}, rows_of_batch(), m_.timestep_channels, 7);
+    product("embed_in", batch(), columns, m_.timestep_channels);
     run({"embed_silu", activation, kDense}, rows_of_batch(), columns);
-    product("embed_out", batch(), columns, columns, true, e_.weights, e_.activations);
+    product("embed_out", batch(), columns, columns);
   }
   void vectors_of_blocks(std::int64_t count) {
     run({"vectors_silu", activation, kDense}, rows_of_batch(), m_.hidden);
-    product("vectors_proj", batch(), count * m_.hidden, m_.hidden, true, e_.weights, e_.activations);
+    product("vectors_proj", batch(), count * m_.hidden, m_.hidden);
   }
   void conditions() {
     for (const model::VideoDit::SizeEmbedder& size : m_.size_embedders) embed_number(size.width);
     const int sides = masked() ? 2 : 1;
     for (int side = 0; side < sides; ++side) {
-      if (side > 0) run({"time_zero", add, kDense, 0, 0, 1}, rows_of_batch(), 1);
+      if (side > 0) run({"time_zero", add, kDense, {0, 1}}, rows_of_batch(), 1);
       embed_number(m_.hidden);
-      if (!m_.size_embedders.empty()) run({"embed_add", add, kDense, 2}, rows_of_batch(), m_.hidden);
+      if (!m_.size_embedders.empty()) run({"embed_add", add, kDense, {2, 1}}, rows_of_batch(), m_.hidden);
       vectors_of_blocks(6);
       if (m_.architecture == model::VideoArchitecture::stdit2) vectors_of_blocks(3);
     }
@@ -542,29 +495,29 @@ class VideoBuilder {
 
   void text() {
     const std::int64_t rows = batch() * m_.text_tokens;
-    product("text_embed_in", rows, m_.hidden, m_.text_channels, true, e_.weights, e_.activations);
+    product("text_embed_in", rows, m_.hidden, m_.text_channels);
     run({"text_gelu", activation, kDense}, d(rows), m_.hidden);
-    product("text_embed_out", rows, m_.hidden, m_.hidden, true, e_.weights, e_.activations);
+    product("text_embed_out", rows, m_.hidden, m_.hidden);
     // The real tokens of all sequences are packed: the mask is compared, counted and scanned, rows are picked.
-    copy("text_pack", d(batch() * text_tokens() * m_.hidden), kStrided, e_.activations, e_.activations, 6);
+    copy("text_pack", d(batch() * text_tokens() * m_.hidden), kStrided, activations_, activations_, 6);
   }
 
   void patches() {
     const std::int64_t elements = m_.patch_elements() * m_.in_channels;
-    copy("latent_pad", latent(m_.in_channels), kStrided, e_.activations, e_.activations);
-    product("patch_embed", tokens(), m_.hidden, elements, true, e_.weights, e_.activations);
+    copy("latent_pad", latent(m_.in_channels), kStrided, activations_, activations_);
+    product("patch_embed", tokens(), m_.hidden, elements);
     if (eager()) run({"patch_bias", add, kStrided}, d(tokens()), m_.hidden);
-    run({"positions_from_fp32", add, kDense, 0, 1, 1, 0}, d(spatial()), m_.hidden);
+    run({"positions_from_fp32", add, kDense, {0, 1, 4}}, d(spatial()), m_.hidden);
     run({"positions_add", add, kStrided}, d(tokens()), m_.hidden);
   }
 
   void blocks() {
     count_ = m_.depth;
-    layer_ = VideoLayer::spatial;
+    kind_ = kSpatial;
     switch (m_.architecture) {
       case model::VideoArchitecture::stdit3:
-        for (const VideoLayer layer : {VideoLayer::spatial, VideoLayer::temporal}) {
-          layer_ = layer;
+        for (const int layer : {kSpatial, kTemporal}) {
+          kind_ = layer;
           modulation_vectors(2);
           self_attention(true);
           cross_attention();
@@ -575,16 +528,17 @@ class VideoBuilder {
       case model::VideoArchitecture::stdit2:
         modulation_vectors(m_.architecture == model::VideoArchitecture::stdit2 ? 2 : 1);
         self_attention(true);
-        layer_ = VideoLayer::temporal;
+        kind_ = kTemporal;
         self_attention(m_.architecture == model::VideoArchitecture::stdit2);
-        layer_ = VideoLayer::spatial;
+        kind_ = kSpatial;
         cross_attention();
         mlp();
         break;
     }
-    layer_ = VideoLayer::outside;
+    kind_ = kOutside;
     count_ = p_.pipeline - 1;
-    exchange("stage_send", CollectiveKind::send, Axis::pipeline, p_.pipeline, residual_tokens(), residual_width());
+    exchange(Tag::stage_send, CollectiveKind::send, Axis::pipeline, p_.pipeline, d(residual_tokens()),
+             d(residual_width()));
     count_ = 1;
   }
 
@@ -603,17 +557,17 @@ class VideoBuilder {
       run({"final_multiply", multiply, kStrided}, rows, m_.hidden);
       run({"final_add", add, kStrided}, rows, m_.hidden);
     }
-    if (masked()) run({"final_select", select, kStrided, 2}, rows, m_.hidden);
-    product("final_proj", tokens(), m_.patch_elements() * m_.out_channels, m_.hidden, true, e_.weights, e_.activations);
-    copy("patches_to_latent", latent(m_.out_channels), kStrided, e_.activations, e_.activations);
-    copy("latent_to_fp32", latent(m_.out_channels), kDense, e_.activations, Dtype::fp32);
+    if (masked()) run({"final_select", select, kStrided, {2, 1}}, rows, m_.hidden);
+    product("final_proj", tokens(), m_.patch_elements() * m_.out_channels, m_.hidden);
+    copy("patches_to_latent", latent(m_.out_channels), kStrided, activations_, activations_);
+    copy("latent_to_fp32", latent(m_.out_channels), kDense, activations_, Dtype::fp32);
   }
 
   void sampler() {
     const double values = latent(m_.in_channels) / (e_.guidance ? 2 : 1);
     // with - without, times the scale, + without; the latent moves by the result times the step.
-    if (e_.guidance) run({"guidance", add, kDense, 0, 5.0 / 3, 0, 1}, values, 1, 3);
-    run({"sampler_update", add, kDense, 0, 1.5, 0, 1}, values, 1, 2);
+    if (e_.guidance) run({"guidance", add, kDense, {0, 0, 20.0 / 3, 4}}, values, 1, 3);
+    run({"sampler_update", add, kDense, {0, 0, 6, 4}}, values, 1, 2);
   }
   // ---- Encoding the prompt
 
@@ -648,7 +602,7 @@ class VideoBuilder {
          Gemm{.m = tokens, .n = t_.head_dim, .k = tokens, .batch = products, .activation = e_.text_activations});
     if (eager()) text_vectors({"text_merge_heads", add, kStrided}, d(text_rows()), text_width());
     text_linear("text_o_proj", t_.hidden, text_width());
-    text_vectors({"text_attention_add", add, kDense, 2}, d(text_rows()), t_.hidden);
+    text_vectors({"text_attention_add", add, kDense, {2, 1}}, d(text_rows()), t_.hidden);
   }
   void text_mlp() {
     const double rows = d(text_rows());
@@ -656,10 +610,11 @@ class VideoBuilder {
     text_linear("text_gate_proj", t_.intermediate, t_.hidden);
     if (eager()) text_vectors({"text_gelu", activation, kDense}, rows, t_.intermediate);
     text_linear("text_up_proj", t_.intermediate, t_.hidden);
-    text_vectors({eager() ? "text_multiply_gate" : "text_activation", eager() ? multiply : gated_activation, kDense, 2},
-                 rows, t_.intermediate);
+    text_vectors(
+        {eager() ? "text_multiply_gate" : "text_activation", eager() ? multiply : gated_activation, kDense, {2, 1}},
+        rows, t_.intermediate);
     text_linear("text_down_proj", t_.hidden, t_.intermediate);
-    text_vectors({"text_mlp_add", add, kDense, 2}, rows, t_.hidden);
+    text_vectors({"text_mlp_add", add, kDense, {2, 1}}, rows, t_.hidden);
   }
 
   // ---- Decoding the latent
@@ -678,28 +633,28 @@ class VideoBuilder {
     const double written = d(box.positions());
     if (eager()) {
       if (pads) {
-        Copy pad = copy_of(read * d(inputs), kDense, e_.activations, e_.activations);
+        Copy pad = copy_of(read * d(inputs), kDense, activations_, activations_);
         pad.read_elements = written * d(inputs);
         push(names_->pad, pad);
       }
-      copy(names_->layout, read * d(inputs), kDense, e_.activations, e_.activations);
+      copy(names_->layout, read * d(inputs), kDense, activations_, activations_);
     }
     push(name, Convolution{.positions = box.positions(),
                            .outputs = outputs,
                            .inputs = inputs,
                            .taps = taps,
                            .input_positions = read,
-                           .activation = e_.activations,
+                           .activation = activations_,
                            .weights = &e_.decoder_weights,
                            .bias = bias && !eager()});
     if (eager()) {
-      copy(names_->layout, written * d(outputs), kDense, e_.activations, e_.activations);
+      copy(names_->layout, written * d(outputs), kDense, activations_, activations_);
       if (bias) run({names_->bias, add, kDense}, written, outputs);
     }
   }
   void norm_and_activate(const Box& box, std::int64_t channels) {
     const double positions = d(box.positions());
-    run({names_->norm, group_norm, kDense, 2}, positions, channels);
+    run({names_->norm, group_norm, kDense, {2, 1}}, positions, channels);
     if (eager()) run({names_->activation, activation, kDense}, positions, channels);
   }
   void block(const Box& box, std::int64_t inputs, std::int64_t outputs, std::int64_t taps, bool bias) {
@@ -709,7 +664,7 @@ class VideoBuilder {
     convolve(names_->second, box, outputs, outputs, taps, bias);
     if (inputs != outputs) convolve(names_->shortcut, box, inputs, outputs, 1, bias);
     const double positions = d(box.positions());
-    run({names_->add, add, kDense, 2}, positions, outputs);
+    run({names_->add, add, kDense, {2, 1}}, positions, outputs);
     if (eager() && !names_->rescale.empty()) run({names_->rescale, multiply, kDense}, positions, outputs);
   }
   // `blocks` blocks, of which the first may change the width; those alike are one description.
@@ -745,7 +700,7 @@ class VideoBuilder {
       width = t.channels[i];
       if (i == 0 || t.halves[i - 1] == 0) continue;
       convolve(kNames.enlarge, box, width, 2 * width, kTaps, true);
-      copy("3d_interleave", d(2 * box.positions() * width), kStrided, e_.activations, e_.activations);
+      copy("3d_interleave", d(2 * box.positions() * width), kStrided, activations_, activations_);
       box.frames *= 2;
     }
     norm_and_activate(box, width);
@@ -791,20 +746,20 @@ class VideoBuilder {
       push("2d_repeat_pixels", repeated);
     };
     if (eager()) {
-      copy("2d_to_fp32", small, kDense, e_.activations, Dtype::fp32);
+      copy("2d_to_fp32", small, kDense, activations_, Dtype::fp32);
       repeat(Dtype::fp32);
-      copy("2d_from_fp32", large, kDense, Dtype::fp32, e_.activations);
+      copy("2d_from_fp32", large, kDense, Dtype::fp32, activations_);
     } else {
-      repeat(e_.activations);
+      repeat(activations_);
     }
     convolve(names_->enlarge, box, width, width, 9, true);
   }
   void middle_attention(const Box& box, std::int64_t width) {
     const std::int64_t pixels = box.rows * box.columns;
     const double positions = d(box.positions());
-    run({names_->norm, group_norm, kDense, 2}, positions, width);
+    run({names_->norm, group_norm, kDense, {2, 1}}, positions, width);
     for (const std::string_view name : {"2d_q_proj", "2d_k_proj", "2d_v_proj"}) {
-      product(name, box.positions(), width, width, true, e_.decoder_weights, e_.activations);
+      product(name, box.positions(), width, width, true, e_.decoder_weights, activations_);
     }
     push("2d_attention", Attention{.sequences = box.frames,
                                    .q_tokens = pixels,
@@ -814,57 +769,50 @@ class VideoBuilder {
                                    .qk_dim = width,
                                    .v_dim = width,
                                    .window = {},
-                                   .activation = e_.activations});
-    product("2d_attention_proj", box.positions(), width, width, true, e_.decoder_weights, e_.activations);
-    run({"2d_attention_add", add, kDense, 2}, positions, width);
+                                   .activation = activations_});
+    product("2d_attention_proj", box.positions(), width, width, true, e_.decoder_weights, activations_);
+    run({"2d_attention_add", add, kDense, {2, 1}}, positions, width);
   }
 
   const VideoExecution& e_;
   const model::VideoDit& m_;
-  const hardware::RuntimeOptions& o_;
-  const Plan& p_;
   const model::TextEncoder& t_;
-  Graph& graph_;
   std::int64_t batch_;
   std::int64_t spatial_;
-  std::int64_t count_ = 1;
-  VideoLayer layer_ = VideoLayer::outside;
-  Tag tag_ = Tag::none;                   // of the part being written
   std::optional<VectorKind> modulation_;  // waits for the product that takes it over
   const DecoderNames* names_ = nullptr;
 };
 
-constexpr std::array<std::string_view, 13> kPurposeNames = {
-    "products",  "spatial attention", "temporal attention", "cross attention",     "qk-norm",
-    "rope",      "modulate",          "frame mask",         "gates and residuals", "activation",
-    "rearrange", "communication",     "outside blocks"};
-static_assert(static_cast<std::size_t>(VideoPurpose::outside) + 1 == kPurposeNames.size());
-
-// What the parts of a block are there for; all else is products.
-constexpr std::pair<Tag, VideoPurpose> kParts[] = {
-    {Tag::spatial_attention, VideoPurpose::spatial_attention},
-    {Tag::temporal_attention, VideoPurpose::temporal_attention},
-    {Tag::cross_attention, VideoPurpose::cross_attention},
-    {Tag::qk_norm, VideoPurpose::qk_norm},
-    {Tag::rotate, VideoPurpose::rope},
-    {Tag::modulate, VideoPurpose::modulate},
-    {Tag::frame_mask, VideoPurpose::frame_mask},
-    {Tag::gate, VideoPurpose::gate},
-    {Tag::gelu, VideoPurpose::activation},
-    {Tag::rearrange, VideoPurpose::rearrange},
+// In the order of VideoPurpose, with the part of a block that is there for it.
+struct Purpose {
+  std::string_view name;
+  Tag part = Tag::none;
 };
+constexpr std::array<Purpose, 13> kPurposes = {{{"products"},
+                                                {"spatial attention", Tag::spatial_attention},
+                                                {"temporal attention", Tag::temporal_attention},
+                                                {"cross attention", Tag::cross_attention},
+                                                {"qk-norm", Tag::qk_norm},
+                                                {"rope", Tag::rotate},
+                                                {"modulate", Tag::modulate},
+                                                {"frame mask", Tag::frame_mask},
+                                                {"gates and residuals", Tag::gate},
+                                                {"activation", Tag::gelu},
+                                                {"rearrange", Tag::rearrange},
+                                                {"communication"},
+                                                {"outside blocks"}}};
+static_assert(static_cast<std::size_t>(VideoPurpose::outside) + 1 == kPurposes.size());
 
 }  // namespace
 
-std::string_view name(VideoPurpose purpose) { return kPurposeNames[static_cast<std::size_t>(purpose)]; }
+std::string_view name(VideoPurpose purpose) { return kPurposes[static_cast<std::size_t>(purpose)].name; }
 
 VideoPurpose purpose_of(const Op& op) {
   if (std::holds_alternative<Collective>(op.body)) return VideoPurpose::communication;
   if (op.layer_kind < 0) return VideoPurpose::outside;
-  for (const auto& [tag, purpose] : kParts) {
-    if (op.tag == tag) return purpose;
-  }
-  return VideoPurpose::product;
+  const auto* found =
+      std::find_if(kPurposes.begin(), kPurposes.end(), [&](const Purpose& p) { return p.part == op.tag; });
+  return found == kPurposes.end() ? VideoPurpose::product : static_cast<VideoPurpose>(found - kPurposes.begin());
 }
 
 void build_text_encoding(const VideoExecution& execution, Graph& graph) {
@@ -875,25 +823,25 @@ void build_denoising_step(const VideoExecution& execution, Graph& graph) { Video
 
 std::vector<Problem> problems(const model::VideoDit& m, const Plan& p) {
   std::vector<Problem> found;
-  const auto divide = [&](std::string_view flag, std::string_view what, std::int64_t total, std::int64_t degree) {
+  const auto divide = [&](std::string_view field, std::string_view what, std::int64_t total, std::int64_t degree) {
     if (total % degree == 0) return;
-    found.push_back({fmt::format("{}: {} {} of {} do not divide by {}", flag, total, what, m.name, degree),
+    found.push_back({fmt::format("{}: {} {} of {} do not divide by {}", field, total, what, m.name, degree),
                      "nearest legal: " + nearest_divisors(degree, total)});
   };
   const auto reject = [&](bool broken, const char* message, const char* hint) {
     if (broken) found.push_back({message, hint});
   };
-  divide("--pp", "pairs of layers", m.depth, p.pipeline);
-  divide(p.ulysses > 1 ? "--tp times ulysses" : "--tp", "heads", m.heads, p.tensor * p.ulysses);
-  divide("--tp", "MLP columns", m.intermediate, p.tensor);
-  if (p.tensor_rows > 0) divide("--tp", "hidden columns", m.hidden, p.tensor);
-  reject(p.ring > 1, "--sp ring: the attention of video models is divided by heads (ulysses)", "--sp ulysses");
-  reject(p.expert > 1, "--ep divides routed experts, and the model has none", "leave it out");
+  divide("`pp`", "pairs of layers", m.depth, p.pipeline);
+  divide(p.ulysses > 1 ? "`tp` times ulysses" : "`tp`", "heads", m.heads, p.tensor * p.ulysses);
+  divide("`tp`", "MLP columns", m.intermediate, p.tensor);
+  if (p.tensor_rows > 0) divide("`tp`", "hidden columns", m.hidden, p.tensor);
+  reject(p.ring > 1, "`sp` ring: the attention of video models is divided by heads (ulysses)", "`sp` ulysses");
+  reject(p.expert > 1, "`ep` divides routed experts, and the model has none", "leave it out");
   reject(p.sequence_parallel && p.tensor == 1,
-         "--megatron-sp divides the residual stream over the tensor axis: it needs --tp", "--tp 2 --megatron-sp");
-  reject(p.sequence_parallel && p.tensor_rows > 0, "--tp ROWSxCOLUMNS already divides the residual stream",
-         "leave out --megatron-sp");
-  reject(p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "--tp ROWSxCOLUMNS: the axis is no multiple of its rows",
+         "`megatron-sp` divides the residual stream over the tensor axis: it needs `tp`", "`tp` 2 `megatron-sp`");
+  reject(p.sequence_parallel && p.tensor_rows > 0, "`tp` ROWSxCOLUMNS already divides the residual stream",
+         "leave out `megatron-sp`");
+  reject(p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "`tp` ROWSxCOLUMNS: the axis is no multiple of its rows",
          "");
   return found;
 }

@@ -11,27 +11,26 @@
 
 #include "base/integer.h"
 #include "graph/decoder_graph.h"
+#include "graph/step_writer.h"
 
 namespace llmperf::graph {
 namespace {
 
 constexpr std::int64_t kColours = 3;
-constexpr double kVectorBits = 16;  // of biases and norms
 
-class VisionBuilder {
+class VisionBuilder : StepWriter {
  public:
   VisionBuilder(const Execution& execution, const SeenImages& images, Graph& graph)
-      : e_(execution),
+      : StepWriter(execution.runtime, execution.plan, execution.activations, execution.model->vision->hidden, 1, graph),
+        e_(execution),
         t_(*execution.model->vision),
         image_(images.each),
         all_(images.count),
-        graph_(graph),
         tiles_(images_of_device(execution, images.count) * images.each.tiles),
         patches_(tiles_ * images.each.patches),
         rows_(tiles_ * (images.each.patches + (t_.class_token ? 1 : 0))) {}
 
   void build() {
-    graph_.clear();
     linear(Tag::patch_embed, patches_, t_.hidden, kColours * t_.temporal_patch * t_.patch * t_.patch, t_.patch_bias);
     if (t_.positions > 0) vector(Tag::add_positions, VectorKind::add, rows_, t_.hidden, 2, 1);
     if (t_.norm_before) norm(Tag::patch_norm, rows_, t_.hidden);
@@ -48,26 +47,8 @@ class VisionBuilder {
   }
 
  private:
-  void push(Tag tag, const OpBody& body) {
-    Op& op = graph_.emplace_back();
-    op.tag = tag;
-    op.name = name(tag);
-    op.count = count_;
-    op.body = body;
-  }
   void linear(Tag tag, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias) {
-    push(tag,
-         Gemm{.m = rows, .n = n, .k = k, .activation = e_.activations, .weights = &e_.vision_weights, .bias = bias});
-  }
-  void vector(Tag tag, VectorKind kind, std::int64_t rows, std::int64_t width, double reads, double writes,
-              std::int64_t parameters = 0) {
-    push(tag, Vector{.kind = kind,
-                     .rows = rows,
-                     .width = width,
-                     .reads = reads,
-                     .writes = writes,
-                     .parameters = Bytes{d(parameters) * kVectorBits / 8},
-                     .activation = e_.activations});
+    push(tag, Gemm{.m = rows, .n = n, .k = k, .activation = activations_, .weights = &e_.vision_weights, .bias = bias});
   }
   std::int64_t norm_weights(std::int64_t width) const { return (t_.layer_norm ? 2 : 1) * width; }
   void norm(Tag tag, std::int64_t rows, std::int64_t width) {
@@ -75,7 +56,7 @@ class VisionBuilder {
   }
   void finish_part(Tag post, Tag add, Tag next, Tag both) {
     if (t_.norms == 4) norm(post, rows_, t_.hidden);
-    if (e_.runtime.fused_add_norm) {
+    if (o_.fused_add_norm) {
       vector(both, t_.layer_norm ? VectorKind::add_layer_norm : VectorKind::add_rms_norm, rows_, t_.hidden, 2, 2,
              norm_weights(t_.hidden));
     } else {
@@ -105,7 +86,6 @@ class VisionBuilder {
   void attend(std::int64_t layers, std::int64_t sequences, std::int64_t tokens) {
     if (layers == 0) return;
     const std::int64_t all = std::exchange(count_, layers);
-    const model::ElementFormat element = model::element_format(e_.activations);
     push(Tag::attention, Attention{.sequences = sequences,
                                    .q_tokens = tokens,
                                    .keys = tokens,
@@ -113,8 +93,8 @@ class VisionBuilder {
                                    .kv_heads = t_.kv_heads,
                                    .qk_dim = t_.head_dim,
                                    .v_dim = t_.head_dim,
-                                   .activation = e_.activations,
-                                   .cached = {element, element}});
+                                   .activation = activations_,
+                                   .cached = {element_, element_}});
     count_ = all;
   }
 
@@ -124,13 +104,13 @@ class VisionBuilder {
       linear(Tag::up_proj, rows_, inner, t_.hidden, t_.mlp_bias);
       vector(Tag::activation, VectorKind::activation, rows_, inner, 1, 1);
     } else {
-      if (e_.runtime.fused_gate_up) {
+      if (o_.fused_gate_up) {
         linear(Tag::gate_up_proj, rows_, 2 * inner, t_.hidden, t_.mlp_bias);
       } else {
         linear(Tag::gate_proj, rows_, inner, t_.hidden, t_.mlp_bias);
         linear(Tag::up_proj, rows_, inner, t_.hidden, t_.mlp_bias);
       }
-      if (e_.runtime.fused_activation) {
+      if (o_.fused_activation) {
         vector(Tag::activation, VectorKind::gated_activation, rows_, inner, 2, 1);
       } else {
         vector(Tag::activation, VectorKind::activation, rows_, inner, 1, 1);
@@ -158,10 +138,10 @@ class VisionBuilder {
       chain(Tag::deepstack_proj, tokens);
       count_ = 1;
     }
-    gather(1);
+    gather();
     if (t_.deepstack > 0) {
-      gather(t_.deepstack);
       count_ = t_.deepstack;
+      gather();
       vector(Tag::deepstack_add, VectorKind::add, all_ * image_.tokens, t_.output(), 2, 1);
       count_ = 1;
     }
@@ -173,29 +153,18 @@ class VisionBuilder {
     }
   }
   // The rows of all images, to every device of the tensor axis.
-  void gather(std::int64_t times) {
-    const Plan& p = e_.plan;
-    if (p.tensor == 1) return;
-    push(Tag::images_gather, Collective{.kind = CollectiveKind::all_gather,
-                                        .axis = Axis::tensor,
-                                        .ranks = p.tensor,
-                                        .stride = p.stride(Axis::tensor),
-                                        .rows = d(all_ * image_.tokens),
-                                        .width = d(t_.output()),
-                                        .element = model::element_format(e_.activations)});
-    graph_.back().place = Place::network;
-    graph_.back().count = times;
+  void gather() {
+    exchange(Tag::images_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(all_ * image_.tokens),
+             d(t_.output()));
   }
 
   const Execution& e_;
   const model::VisionTower& t_;
   model::SeenImage image_;
-  std::int64_t all_;  // images, of all devices of the tensor axis
-  Graph& graph_;
+  std::int64_t all_;    // images, of all devices of the tensor axis
   std::int64_t tiles_;  // of this device, as the rest
   std::int64_t patches_;
   std::int64_t rows_;  // class tokens among them
-  std::int64_t count_ = 1;
 };
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "request/names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "hardware/runtime.h"
@@ -82,5 +85,13 @@ Names era_names() {
 
 Names resolution_names() { return model::video_resolutions(); }
 Names measurement_names() { return descriptor::names(descriptor::Kind::measurements); }
+
+std::size_t one_of(std::string_view field, std::string_view none, std::string_view text,
+                   std::span<const std::string_view> names) {
+  const auto found = std::ranges::find(names, text);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  throw Error::bad_input(fmt::format("`{}`: {} {}", field, none, quote(text)),
+                         name_hint(text, std::vector<std::string>(names.begin(), names.end())));
+}
 
 }  // namespace llmperf::request

@@ -1,7 +1,10 @@
 // The names that values of a request can have, for completion and for whoever lists them.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace llmperf::request {
@@ -17,5 +20,9 @@ std::vector<std::string> option_names();
 std::vector<std::string> era_names();
 std::vector<std::string> resolution_names();
 std::vector<std::string> measurement_names();
+
+// Which of them the value of a field is. Throws Error(bad_input) that begins with `none`: "unknown way".
+std::size_t one_of(std::string_view field, std::string_view none, std::string_view text,
+                   std::span<const std::string_view> names);
 
 }  // namespace llmperf::request

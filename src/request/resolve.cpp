@@ -29,22 +29,7 @@ namespace {
 constexpr double kDefaultSeconds = 4;
 constexpr const char* kLeaveOut = "leave it out";
 
-Error unknown(std::string_view field, const char* what, const std::string& text,
-              const std::vector<std::string>& names) {
-  return Error::bad_input(fmt::format("`{}`: {} {}", field, what, quote(text)), name_hint(text, names));
-}
-
-void throw_if_any(std::vector<Diagnostic> broken) {
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
-}
-
-void throw_if_any(const std::vector<graph::Problem>& problems) {
-  std::vector<Diagnostic> broken;
-  for (const graph::Problem& problem : problems) {
-    broken.push_back({.where = {}, .message = problem.message, .hint = problem.hint});
-  }
-  throw_if_any(std::move(broken));
-}
+using Either = std::array<std::string_view, 2>;
 
 // A request that came from JSON may lack what a command line must have.
 const std::string& required(const Text& value, std::string_view field) {
@@ -57,10 +42,10 @@ const std::string& required(const Text& value, std::string_view field) {
 // ---- Which fields mean something.
 
 void check_fields(const Request& request, Workload workload) {
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   for (const Field& field : fields()) {
     if (field.applies_to(workload) || !get(request, field)) continue;
-    Diagnostic d{.where = {}, .message = {}, .hint = kLeaveOut};
+    graph::Problem d{.message = {}, .hint = kLeaveOut};
     if (workload == Workload::video && field.workloads != "s") {
       d.message = fmt::format("`{}` is for language models: {} is not one", field.name, *request.model);
     } else if (field.workloads == "s") {
@@ -78,7 +63,7 @@ void check_fields(const Request& request, Workload workload) {
     }
     broken.push_back(std::move(d));
   }
-  throw_if_any(std::move(broken));
+  graph::refuse(broken);
 }
 
 namespace {
@@ -136,9 +121,8 @@ std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, c
                                        hardware::name(workload)));
   }
   if (request.power) {
-    const std::optional<hardware::Power> power = hardware::parse_power(*request.power);
-    if (!power) throw unknown("power", "unknown load", *request.power, {"short", "sustained"});
-    if (profile.choices.power != hardware::Power::none) profile.choices.power = *power;
+    one_of("power", "unknown load", *request.power, Either{"short", "sustained"});
+    if (profile.choices.power != hardware::Power::none) profile.choices.power = *hardware::parse_power(*request.power);
   }
   return profile;
 }
@@ -180,12 +164,8 @@ estimate::Choices choose_schemes(const Request& request, const hardware::Device&
 
 estimate::Serving serving_of(const Request& q) {
   estimate::Serving s;
-  const std::string phases = q.phase.value_or("both");
-  const auto* known = std::ranges::find(estimate::kServed, phases);
-  if (known == estimate::kServed.end()) {
-    throw unknown("phase", "unknown phase", phases, {estimate::kServed.begin(), estimate::kServed.end()});
-  }
-  s.phases = static_cast<estimate::Served>(known - estimate::kServed.begin());
+  s.phases =
+      static_cast<estimate::Served>(one_of("phase", "unknown phase", q.phase.value_or("both"), estimate::kServed));
   s.verify = q.verify.value_or(1);
   s.overlap_batches = q.overlap_batches.value_or(1);
   s.prefill_chunk = q.prefill_chunk;
@@ -205,23 +185,18 @@ estimate::Serving serving_of(const Request& q) {
 // ---- The plan.
 
 bool sharded_embedding(const Request& request) {
-  const std::string how = request.embedding.value_or("sharded");
-  if (how != "sharded" && how != "replicated")
-    throw unknown("embedding", "unknown way", how, {"sharded", "replicated"});
-  return how == "sharded";
+  return one_of("embedding", "unknown way", request.embedding.value_or("sharded"), Either{"sharded", "replicated"}) ==
+         0;
 }
 
 namespace {
 
 std::optional<Dtype> exchange_type(std::string_view field, const Text& text) {
   if (!text) return std::nullopt;
-  std::vector<std::string> names;
-  for (const Dtype type : {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::int8}) {
-    if (name(type) == *text) return type;
-    names.emplace_back(name(type));
-  }
-  throw Error::bad_input(fmt::format("`{}`: no type that tokens travel as: {}", field, quote(*text)),
-                         name_hint(*text, names));
+  constexpr std::array kTypes = {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::int8};
+  std::array<std::string_view, kTypes.size()> names;
+  std::ranges::transform(kTypes, names.begin(), [](Dtype type) { return name(type); });
+  return kTypes[one_of(field, "no type that tokens travel as:", *text, names)];
 }
 
 graph::Popularity routing_value(const std::string& text, const model::Decoder& model) {
@@ -298,9 +273,7 @@ Request split_over_devices(const Resolved& r) {
     throw Error::bad_input("`split` row: llama.cpp has removed it, and what it gathers on one card is not modelled",
                            "`split` layer, or tensor");
   }
-  if (how != "layer" && how != "tensor" && how != "none") {
-    throw unknown("split", "unknown way", how, {"layer", "tensor", "none"});
-  }
+  one_of("split", "unknown way", how, std::array<std::string_view, 3>{"layer", "tensor", "none"});
   if (r.devices > 1 && q.devices.value_or(r.devices) != r.devices) {
     throw Error::bad_input(fmt::format("`devices` {}: `hw` lists {}", *q.devices, r.devices), kLeaveOut);
   }
@@ -334,7 +307,7 @@ Request split_over_devices(const Resolved& r) {
 template <class Model>
 graph::Plan choose_plan(const Request& request, const Model& model) {
   const graph::Plan plan = read_plan(request);
-  throw_if_any(graph::problems(model, plan));
+  graph::refuse(graph::problems(model, plan));
   return plan;
 }
 
@@ -453,9 +426,9 @@ void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
 // What has no effect beside the rest of a request. A value that restates the default does no harm.
 void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, Unused unused) {
   const Request& q = r.asked;
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   const auto refuse = [&](bool useless, std::string message, std::string hint = kLeaveOut) {
-    if (useless) broken.push_back({.where = {}, .message = std::move(message), .hint = std::move(hint)});
+    if (useless) broken.push_back({std::move(message), std::move(hint)});
   };
   refuse(q.embedding == "replicated" && plan.tensor == 1,
          "`embedding`: without `tp` there is nothing that it could be replicated over");
@@ -515,8 +488,8 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
   if (std::holds_alternative<Video>(r.work)) {
     refuse(q.die_link && devices == 1, "`die-link`: there is one device");
   }
-  if (unused == Unused::refused) return throw_if_any(std::move(broken));
-  for (Diagnostic& d : broken) r.unused.push_back(std::move(d.message));
+  if (unused == Unused::refused) return graph::refuse(broken);
+  for (graph::Problem& d : broken) r.unused.push_back(std::move(d.message));
 }
 
 }  // namespace
@@ -525,7 +498,7 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
 
 std::vector<graph::SequenceGroup> step_value(std::string_view text) {
   std::vector<graph::SequenceGroup> step;
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   std::size_t begin = 0;
   for (const std::string_view group : split(text, ',')) {
     const std::size_t times = group.find('x');
@@ -538,9 +511,8 @@ std::vector<graph::SequenceGroup> step_value(std::string_view text) {
                                 : at < times                    ? "x before the @"
                                                                 : nullptr;
     if (missing != nullptr) {
-      broken.push_back({.where = {},
-                        .message = fmt::format("{}: there is no {}", name, missing),
-                        .hint = "COUNTxNEW@CONTEXT, as in 32x1@2048,1x512@0"});
+      broken.push_back(
+          {fmt::format("{}: there is no {}", name, missing), "COUNTxNEW@CONTEXT, as in 32x1@2048,1x512@0"});
       continue;
     }
     try {
@@ -549,10 +521,10 @@ std::vector<graph::SequenceGroup> step_value(std::string_view text) {
                                                 Kilo::binary),
                       .context = count_value(name, group.substr(at + 1), 0, estimate::kMaxTokens, Kilo::binary)});
     } catch (const Error& error) {
-      for (const Diagnostic& d : error.diagnostics()) broken.push_back(d);
+      for (const Diagnostic& d : error.diagnostics()) broken.push_back({d.message, d.hint});
     }
   }
-  throw_if_any(std::move(broken));
+  graph::refuse(broken);
   return step;
 }
 
@@ -575,14 +547,13 @@ estimate::Scenario scenario_of(const Request& request, const model::Decoder& mod
 
 // What the plan divides of a request: the batch over replicas and micro-batches, the prompt over the sequence axes.
 void check_scenario(const estimate::Scenario& s, const estimate::Choices& choices) {
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   const auto divide = [&](const char* field, std::int64_t total, std::int64_t parts, const char* what) {
     if (total % parts == 0) return;
-    broken.push_back({.where = {},
-                      .message = fmt::format("{}: {} do not divide into {} {}", field, total, parts, what),
-                      .hint = total < parts ? fmt::format("{} {}", field, parts)
-                                            : fmt::format("{} {} or {}", field, total / parts * parts,
-                                                          (total / parts + 1) * parts)});
+    broken.push_back({fmt::format("{}: {} do not divide into {} {}", field, total, parts, what),
+                      total < parts
+                          ? fmt::format("{} {}", field, parts)
+                          : fmt::format("{} {} or {}", field, total / parts * parts, (total / parts + 1) * parts)});
   };
   const graph::Plan& plan = choices.plan;
   divide("`batch`", s.batch, plan.data, "replicas (`dp`)");
@@ -592,21 +563,18 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
            "micro-batches of all replicas");
   }
   if (choices.serving.phases == estimate::Served::decode && s.generate == 1) {
-    broken.push_back({.where = {},
-                      .message = "`gen` 1: the first token comes out of the prefill, and `phase` decode has none",
-                      .hint = "`gen` 2 or more"});
+    broken.push_back(
+        {"`gen` 1: the first token comes out of the prefill, and `phase` decode has none", "`gen` 2 or more"});
   }
   if (s.depth > 0 && plan.sequence() > 1) {
-    broken.push_back({.where = {},
-                      .message = "`depth`: devices that share a sequence (`sp`) start it from its first token",
-                      .hint = kLeaveOut});
+    broken.push_back({"`depth`: devices that share a sequence (`sp`) start it from its first token", kLeaveOut});
   }
   const std::int64_t chunk = choices.serving.prefill_chunk.value_or(s.prompt);
   if (chunk < s.prompt && plan.sequence() > 1) {
-    broken.push_back({.where = {},
-                      .message = "`prefill-chunk`: devices that share a sequence (`sp`) start it from its first token, "
-                                 "and take all of its prompt at once",
-                      .hint = kLeaveOut});
+    broken.push_back(
+        {"`prefill-chunk`: devices that share a sequence (`sp`) start it from its first token, and take "
+         "all of its prompt at once",
+         kLeaveOut});
   }
   if (chunk < s.prompt && plan.sequence_parallel) {
     divide("`prefill-chunk`", chunk, plan.tensor, "shares of a piece (`megatron-sp`)");
@@ -615,7 +583,7 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
   if (plan.sequence_parallel && plan.data > 0) {
     divide("`prompt`", s.prompt, plan.sequence() * plan.tensor, "shares of a prompt (`megatron-sp`)");
   }
-  throw_if_any(std::move(broken));
+  graph::refuse(broken);
 }
 
 void check_host(const std::string& name, const estimate::Setup& setup) {
@@ -711,7 +679,7 @@ void make_training(Resolved& r, Unused unused) {
   s.micro_batch = q.micro_batch.value_or(1);
   s.sequence = q.seq.value_or(2048);
   s.global_batch = q.global_batch.value_or(s.micro_batch * plan.data * plan.pipeline);
-  throw_if_any(estimate::problems(r.model(), s, plan, training.options));
+  graph::refuse(estimate::problems(r.model(), s, plan, training.options));
   check_effects(r, plan, plan.devices(), unused);
 }
 
@@ -721,8 +689,6 @@ estimate::VideoScenario video_scenario(const Request& q, const model::VideoDit& 
   if (q.frames && q.seconds) {
     throw Error::bad_input("`frames` and `seconds` both say how long the video is", "give one of them");
   }
-  const std::string guidance = q.cfg.value_or("on");
-  if (guidance != "on" && guidance != "off") throw unknown("cfg", "unknown value", guidance, {"on", "off"});
   const std::int64_t frames =
       q.frames ? *q.frames : model::frames_of_seconds(model, q.seconds.value_or(kDefaultSeconds));
   estimate::VideoScenario s;
@@ -730,7 +696,7 @@ estimate::VideoScenario video_scenario(const Request& q, const model::VideoDit& 
       model::video_shape(model, model::parse_video_size(q.resolution.value_or("720p"), q.aspect.value_or("")), frames);
   s.videos = q.batch.value_or(1);
   s.steps = q.steps.value_or(model.sampler.steps);
-  s.guidance = guidance == "on";
+  s.guidance = one_of("cfg", "unknown value", q.cfg.value_or("on"), Either{"on", "off"}) == 0;
   s.text_tokens = q.text_tokens;
   return s;
 }
@@ -747,14 +713,10 @@ void read_sub_mesh(std::string_view text, graph::Plan& plan) {
   const std::int64_t columns = count_value("`stages`", sides[1], 1, graph::kMostDevices);
   plan.tensor = plan.ulysses = 1;
   plan.tensor_rows = 0;
-  if (strategy == "ulysses") {
-    plan.ulysses = rows * columns;
-  } else if (strategy == "tensor" || strategy == "2d") {
-    plan.tensor = rows * columns;
-    if (strategy == "2d" && plan.tensor > 1) plan.tensor_rows = rows;
-  } else {
-    throw unknown("stages", "unknown strategy", strategy, {"ulysses", "tensor", "2d"});
-  }
+  constexpr std::array<std::string_view, 3> kStrategies = {"ulysses", "tensor", "2d"};
+  one_of("stages", "unknown strategy", strategy, kStrategies);
+  (strategy == "ulysses" ? plan.ulysses : plan.tensor) = rows * columns;
+  if (strategy == "2d" && plan.tensor > 1) plan.tensor_rows = rows;
   if (plan.tensor == 1) plan.sequence_parallel = false;
 }
 
@@ -804,12 +766,9 @@ void make_video(Resolved& r, Unused unused) {
 }  // namespace
 
 graph::Recompute recompute_value(const std::string& text) {
-  std::vector<std::string> names;
-  for (const graph::Recompute r : graph::kRecomputes) {
-    if (text == graph::name(r)) return r;
-    names.emplace_back(graph::name(r));
-  }
-  throw unknown("recompute", "unknown way", text, names);
+  std::array<std::string_view, graph::kRecomputes.size()> names;
+  std::ranges::transform(graph::kRecomputes, names.begin(), [](graph::Recompute r) { return graph::name(r); });
+  return graph::kRecomputes[one_of("recompute", "unknown way", text, names)];
 }
 
 std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan) {

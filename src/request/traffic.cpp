@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "hardware/engine.h"
+#include "request/names.h"
 
 namespace llmperf::request {
 namespace {
@@ -25,13 +26,8 @@ bool switch_value(std::string_view field, const std::string& text) {
   throw Error::bad_input(fmt::format("`{}`: {} is neither on nor off", field, quote(text)));
 }
 
-// Which of `names` a text is.
-template <class Names>
-std::size_t named(std::string_view field, const std::string& text, const Names& names) {
-  const auto found = std::ranges::find(names, std::string_view(text));
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  throw Error::bad_input(fmt::format("`{}`: there is no {}", field, quote(text)),
-                         name_hint(text, std::vector<std::string>(names.begin(), names.end())));
+std::size_t named(std::string_view field, const std::string& text, std::span<const std::string_view> names) {
+  return one_of(field, "there is no", text, names);
 }
 
 double burstiness_value(const std::string& text) {
@@ -46,9 +42,9 @@ double burstiness_value(const std::string& text) {
 
 // What has no effect beside the rest, or lacks what would give it one.
 void check_traffic(const Request& q, const serving::EngineChoices& engine) {
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   const auto refuse = [&](bool useless, std::string message, std::string hint = "leave it out") {
-    if (useless) broken.push_back({.where = {}, .message = std::move(message), .hint = std::move(hint)});
+    if (useless) broken.push_back({std::move(message), std::move(hint)});
   };
   refuse(!q.rate && !q.concurrency && !q.trace, "nothing says when requests are sent",
          "`rate` 4 (per second), `concurrency` 16 (under way at once), or `trace` FILE");
@@ -80,7 +76,7 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
       serving::parse_engine_kind(std::string_view(engine.engine).substr(0, engine.engine.find('@')));
   refuse(q.admission && kind != serving::EngineKind::trtllm,
          fmt::format("`admission` is of TensorRT-LLM, and the engine is {}", name(kind)));
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  graph::refuse(broken);
 }
 
 serving::Replicas replicas_of(const Request& q) {
@@ -105,10 +101,9 @@ serving::Replicas replicas_of(const Request& q) {
 }  // namespace
 
 void check_capacity(const Request& q, bool disaggregated) {
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   const auto refuse = [&](const char* name, const std::string& why, std::string hint = "leave it out") {
-    if (get(q, field(name)))
-      broken.push_back({.where = {}, .message = fmt::format("`{}`: {}", name, why), .hint = std::move(hint)});
+    if (get(q, field(name))) broken.push_back({fmt::format("`{}`: {}", name, why), std::move(hint)});
   };
   refuse("lengths", "it is of a closed loop");
   for (const char* name : {"replicas", "prefill-replicas", "decode-replicas"})
@@ -122,7 +117,7 @@ void check_capacity(const Request& q, bool disaggregated) {
   if (q.trace) {
     for (const char* name : {"input", "output", "prefix", "turns"}) refuse(name, "the trace says it");
   }
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  graph::refuse(broken);
 }
 
 serving::EngineKind engine_of(std::string_view runtime) {
@@ -210,15 +205,14 @@ Traffic read_traffic(const Resolved& r) {
   t.trace = serving::load_trace(*q.trace, q.requests.value_or(0));
   t.notes.insert(t.notes.end(), t.trace->notes.begin(), t.trace->notes.end());
   const bool random = q.rate && !t.trace->timed;
-  std::vector<Diagnostic> broken;
+  std::vector<graph::Problem> broken;
   for (const char* name : {"burstiness", "seeds"}) {
     if (random || !get(q, field(name)) || (name == std::string_view("seeds") && (t.seeds == 1 || q.draft))) continue;
-    broken.push_back({.where = {},
-                      .message = fmt::format("`{}`: nothing of a trace {} is random", name,
-                                             t.trace->timed ? "with times" : "in a closed loop"),
-                      .hint = "leave it out"});
+    broken.push_back(
+        {fmt::format("`{}`: nothing of a trace {} is random", name, t.trace->timed ? "with times" : "in a closed loop"),
+         "leave it out"});
   }
-  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  graph::refuse(broken);
   return t;
 }
 

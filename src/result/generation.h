@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "estimate/context_curve.h"
 #include "estimate/kv_capacity.h"
 #include "estimate/speculative.h"
 #include "estimate/training.h"

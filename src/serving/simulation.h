@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "estimate/acceptance.h"
 #include "estimate/step_cost.h"
 #include "serving/scheduler.h"
 

@@ -237,14 +237,14 @@ TEST_CASE("every number of an estimate with a draft is explained") {
   const auto explained = [](Estimator e, const Scenario& s) {
     const Estimate result = e.run(s);
     REQUIRE(result.fits);
-    for (const std::string& path : explainable_paths(result)) {
+    for (const std::string& path : explainable_paths(e, result)) {
       try {
         explain(e, result, path);
       } catch (const std::exception& error) {
         FAIL_CHECK(path << ": " << error.what());
       }
     }
-    const auto paths = explainable_paths(result);
+    const auto paths = explainable_paths(e, result);
     for (const char* path : {"memory.draft_weight_bytes", "memory.draft_cache_bytes", "phases.draft.time_s"}) {
       CHECK(std::ranges::find(paths, path) != paths.end());
     }
@@ -278,7 +278,7 @@ TEST_CASE("whatever model, plan and options: cycles add up, memory too, and ever
     CHECK(result.tpot->value == Approx(cycle / e.setup().serving.accepted).epsilon(1e-12));
     CHECK(result.total.value == Approx(result.ttft->value + d(verify.steps) * cycle).epsilon(1e-12));
     CHECK(drafts.time.value >= drafts.roof.value * (1 - 1e-9));
-    const std::vector<std::string> paths = explainable_paths(result);
+    const std::vector<std::string> paths = explainable_paths(e, result);
     for (const std::string& path : paths) {
       try {
         explain(e, result, path);

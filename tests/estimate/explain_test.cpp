@@ -51,7 +51,7 @@ void check_rules(const Explanation& x) {
 // Explains everything; returns how many numbers that were.
 std::size_t check_everything(Estimator& estimator, const Scenario& scenario) {
   const Estimate e = estimator.run(scenario);
-  const std::vector<std::string> paths = explainable_paths(e);
+  const std::vector<std::string> paths = explainable_paths(estimator, e);
   for (const std::string& path : paths) {
     try {
       const Explanation x = explain(estimator, e, path);
@@ -420,7 +420,7 @@ TEST_CASE("the KV cache is explained by layers, values per token and tokens") {
 TEST_CASE("ops of one name in the same phase are numbered") {
   Estimator e = estimator("gemma-2-2b", "h100-sxm");
   const Estimate result = e.run({1, 512, 1});
-  const std::vector<std::string> paths = explainable_paths(result);
+  const std::vector<std::string> paths = explainable_paths(e, result);
   const auto has = [&](const char* path) { return std::find(paths.begin(), paths.end(), path) != paths.end(); };
   CHECK(has("phases.prefill.ops.attention.time_s"));
   CHECK(has("phases.prefill.ops.attention#2.time_s"));

@@ -78,7 +78,7 @@ TEST_CASE("every number of an estimate with a plan is reproduced by its formula"
     Estimator e(c->setup);
     const Estimate result = e.run(c->scenario);
     REQUIRE(result.fits);
-    for (const std::string& path : explainable_paths(result)) {
+    for (const std::string& path : explainable_paths(e, result)) {
       try {
         check_rules(explain(e, result, path));
       } catch (const std::exception& error) {

@@ -248,7 +248,7 @@ TEST_CASE("every number is explained, whatever is served and how") {
     const Estimate result = e.run(s);
     REQUIRE(result.fits);
     for (const Phase& phase : result.phases) CHECK(phase.time.value >= phase.roof.value * (1 - 1e-9));
-    for (const std::string& path : explainable_paths(result)) {
+    for (const std::string& path : explainable_paths(e, result)) {
       try {
         explain(e, result, path);  // throws where a formula gives another number
       } catch (const std::exception& error) {
