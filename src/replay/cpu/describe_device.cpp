@@ -145,7 +145,7 @@ MeasuredBandwidth memory_bandwidth(ThreadPool& pool, const Kernels& kernels, std
   };
   MeasuredBandwidth found;
   found.read = rate(3, [&](Range r) {
-    for (const float* from : {a, b, c}) use(static_cast<double>(kernels.sum(from + r.first, r.size())));
+    for (const float* from : {a, b, c}) use(static_cast<double>(kernels.read(from + r.first, r.size())));
   });
   found.copy = rate(2, [&](Range r) { kernels.copy(a + r.first, b + r.first, r.size()); });
   found.triad = rate(3, [&](Range r) { kernels.triad(a + r.first, b + r.first, c + r.first, r.size()); });

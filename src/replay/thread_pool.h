@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay {
 
 // Lets `threads` threads go on when all of them have arrived; what one wrote before, all see after. Waiting spins at
 // first, because an op may take 2 us and waking a thread takes as long, and sleeps when that was in vain.
@@ -70,4 +70,4 @@ struct Range {
 // grain at most.
 Range part_of(std::int64_t total, std::int64_t grain, int index, int parts);
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay

@@ -1,4 +1,4 @@
-#include "replay/cpu/thread_pool.h"
+#include "replay/thread_pool.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay {
 namespace {
 
 // About ten times what waking a thread costs.
@@ -124,4 +124,4 @@ Range part_of(std::int64_t total, std::int64_t grain, int index, int parts) {
   return {start(index), start(index + 1)};
 }
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay
