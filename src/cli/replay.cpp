@@ -24,7 +24,6 @@
 #include "replay/cpu/cpu_backend.h"
 #include "replay/cpu/machine.h"
 #include "replay/replay.h"
-#include "replay/self_test.h"
 #include "report/reports.h"
 #include "request/resolve.h"
 #include "result/measured.h"

@@ -1,6 +1,6 @@
 // A device that ops can be executed on and timed. The one interface between what replays a graph (replay.h) and what
 // knows a device: src/replay/cpu, src/replay/ascend. A further backend is one file that implements it, and a line in
-// src/cli/backends.cpp.
+// src/cli/replay.cpp.
 //
 // Life of a backend: describe() at any time; prepare() an op as often as wanted; run() prepared ops in any order and
 // number; destroy them, which releases what they hold on the device; destroy the backend last. One thread makes all of

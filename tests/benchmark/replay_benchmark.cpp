@@ -163,7 +163,6 @@ void decode(int repetitions) {
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // rows as they are measured
   const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 7;
-  for (const std::string& library : replay::cpu::gemm_libraries()) fmt::print("{}\n", library);
   products(repetitions);
   decode(repetitions);
 }

@@ -1,4 +1,4 @@
-#include "replay/graph_rows.h"
+#include "replay/replay.h"
 
 #include "calibrate/row_ops.h"
 #include "catch.h"

@@ -1,8 +1,9 @@
-// Elements of tensors as the device stores them.
+// NPUs: elements as they store them, what CANN makes and wants back, one device, and a group of several.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,9 +11,9 @@
 
 #include "base/dtype.h"
 #include "replay/ascend/cann.h"
-#include "replay/ascend/cann_types.h"
 #include "replay/backend.h"
 #include "replay/operands.h"
+#include "replay/thread_pool.h"
 
 namespace llmperf::replay::ascend {
 
@@ -135,6 +136,44 @@ class Device {
   Stream control_;
   Memory workspace_;
   std::size_t workspace_bytes_ = 0;
+};
+
+// ---- The devices that a collective is over: one thread for each of them, as HCCL wants, with the device current on it
+// and its communicator. The first is the thread that calls.
+
+class RankGroup {
+ public:
+  // Devices first.id() to first.id() + ranks - 1, connected. Throws what the first rank to fail threw; the others have
+  // given up by then (HCCL waits for missing ranks for its own connection timeout). Throws Error(failed) where there
+  // cannot be a thread for each.
+  RankGroup(Device& first, int ranks);
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
+  ~RankGroup();
+
+  int size() const { return pool_.threads(); }
+  cann::Comm communicator(int rank) const { return members_[static_cast<std::size_t>(rank)].communicator.get(); }
+  // The name by which ops that communicate take the group.
+  const std::string& name(int rank) const { return members_[static_cast<std::size_t>(rank)].name; }
+
+  // `job` on every rank's thread at the same time; returns when all are done. Throws what was thrown first: what other
+  // ranks threw later usually follows from it.
+  void on_each(const std::function<void(int rank, Device& device)>& job);
+  void on_each_quietly(const std::function<void(int rank, Device& device)>& job) noexcept;
+
+ private:
+  struct Member {
+    std::unique_ptr<Device> own;  // of other ranks than the first
+    Device* device = nullptr;
+    Communicator communicator;
+    std::string name;
+  };
+
+  explicit RankGroup(int ranks);
+  void run(const std::function<void(int rank)>& job);
+
+  ThreadPool pool_;
+  std::vector<Member> members_;
 };
 
 }  // namespace llmperf::replay::ascend

@@ -1,5 +1,3 @@
-#include "replay/ascend/npu_backend.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -162,7 +160,7 @@ RankGroup& NpuBackend::group(std::int64_t ranks) {
                                         device_.id(), present));
   const int size = static_cast<int>(ranks);
   std::unique_ptr<RankGroup>& found = groups_[size];
-  if (!found) found = RankGroup::make(device_, size);
+  if (!found) found = std::make_unique<RankGroup>(device_, size);
   return *found;
 }
 

@@ -15,10 +15,6 @@
 namespace llmperf::replay::cpu {
 namespace {
 
-std::string eigen_name(Isa isa) {
-  return fmt::format("Eigen {}.{}.{} ({})", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, name(isa));
-}
-
 std::string binary(std::int64_t bytes) { return format_bytes_binary(Bytes{static_cast<double>(bytes)}); }
 
 // Dispatches on the op's shape.
@@ -144,7 +140,9 @@ Description CpuBackend::describe() const {
   d.facts.emplace_back("memory", binary(machine_.memory));
   std::string why_not;
   const std::string onednn = gemm_ == Gemm::eigen ? "" : onednn_name(why_not);
-  d.facts.emplace_back("products", onednn.empty() ? eigen_name(isa_) : onednn);
+  const std::string eigen =
+      fmt::format("Eigen {}.{}.{} ({})", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, name(isa_));
+  d.facts.emplace_back("products", onednn.empty() ? eigen : onednn);
   utsname system = {};
   if (uname(&system) == 0) d.facts.emplace_back("kernel", fmt::format("{} {}", system.sysname, system.release));
   return d;
@@ -168,14 +166,6 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, Isa isa) {
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
   return make_cpu_backend(options, supported_isas().back());
-}
-
-std::vector<std::string> gemm_libraries() {
-  std::vector<std::string> names = {eigen_name(supported_isas().back())};
-  std::string why_not;
-  const std::string dnnl = onednn_name(why_not);
-  names.push_back(dnnl.empty() ? "oneDNN: not here, " + why_not : dnnl);
-  return names;
 }
 
 }  // namespace llmperf::replay::cpu

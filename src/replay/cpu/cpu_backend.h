@@ -27,7 +27,4 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, Isa isa);
 // The processors that a pool of `threads` threads (0: all) runs on. Throws Error(bad_input) for more than there are.
 std::vector<int> processors_for(int threads, const std::vector<int>& available);
 
-// The libraries that multiply here, for people: "Eigen 3.4 (AVX-512)", "oneDNN 2.6.3 (libdnnl.so.2)".
-std::vector<std::string> gemm_libraries();
-
 }  // namespace llmperf::replay::cpu

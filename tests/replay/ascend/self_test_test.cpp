@@ -1,4 +1,4 @@
-#include "replay/self_test.h"
+#include "replay/replay.h"
 
 #include <algorithm>
 
