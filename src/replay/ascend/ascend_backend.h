@@ -21,13 +21,8 @@ std::unique_ptr<Backend> make_ascend_backend(int device, std::int64_t page = 0);
 // ---- What an NPU says of itself.
 
 struct NpuFacts {
-  std::string soc;  // "Ascend910B4"
-  std::optional<std::int64_t> cube_cores;
-  std::optional<std::int64_t> vector_cores;
-  std::optional<std::int64_t> l2_bytes;
-  std::optional<std::int64_t> hbm_bytes;
-  std::optional<std::string> cann_version;     // as installed: "8.1.RC1"
-  std::optional<std::string> runtime_version;  // of AscendCL's interface: "1.14.0"
+  Description description = {};
+  std::optional<std::int64_t> l2_bytes = {};
   int devices = 0;
 };
 
@@ -37,8 +32,6 @@ NpuFacts read_facts(const cann::Functions& cann, int device);
 // The name of the device's file: "ascend-910b4" of Ascend910B4, "ascend-910b4-1" of one with 64 GB, "ascend-310p",
 // "ascend-910a"; a chip that no file is known of: its own name in lower case.
 std::string device_name(const std::string& soc, std::optional<std::int64_t> hbm_bytes);
-
-Description describe(const cann::Functions& cann, const NpuFacts& facts, int device);
 
 // ---- The backend on CANN's functions, wherever they were looked up.
 
@@ -50,9 +43,7 @@ class NpuBackend : public Backend {
   NpuBackend(std::shared_ptr<const cann::Functions> cann, int device, Seconds warm_up, std::int64_t page = 0);
   ~NpuBackend() override;
 
-  Description describe() const override;
-  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const calibrate::OpRow& op,
-                                                               std::int64_t copies) override;
+  Description describe() const override { return facts_.description; }
   Seconds run(std::span<Prepared* const> sequence, std::int64_t passes) override;
   std::vector<float> result(Prepared& op) override;
 
@@ -60,7 +51,7 @@ class NpuBackend : public Backend {
   bool ran_as_graph() const { return ran_as_graph_; }
 
  private:
-  std::unique_ptr<Op> make(const calibrate::OpRow& op, std::int64_t copies);
+  std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) override;
   RankGroup& group(std::int64_t ranks);
   // The largest that the ops of the sequence are over; null: all are on one device.
   static RankGroup* widest(std::span<Op* const> sequence);

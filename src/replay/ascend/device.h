@@ -27,14 +27,14 @@ std::size_t stored_bytes(cann::DataType type, std::size_t count);
 std::vector<std::byte> encode(std::span<const float> values, cann::DataType type);
 std::vector<float> decode(std::span<const std::byte> stored, cann::DataType type);
 
-// fp16, bf16 and fp32, which is all that ops compute in; Refusal of others, naming `op`.
+// fp16, bf16 and fp32, which is all that ops compute in; Unavailable of others, naming `op`.
 cann::DataType float_type(Dtype dtype, const std::string& op);
 // Without fp32 too, which kernels of large language models do not take.
 cann::DataType half_type(Dtype dtype, const std::string& op);
 
 using Shape = std::vector<std::int64_t>;
 
-// Of a tensor of that shape. Refusal of more than 2^32, which neither the host nor the device is asked for.
+// Of a tensor of that shape. Unavailable of more than 2^32, which neither the host nor the device is asked for.
 std::size_t element_count(const Shape& shape);
 
 // fill_value(operand, i) * scale + offset (operands.h) for every element of that shape.
@@ -100,7 +100,7 @@ class CurrentDevice {
 
 Stream make_stream(const cann::Functions& cann);
 Event make_event(const cann::Functions& cann, std::uint32_t flags);
-// Throws Refusal when it does not fit.
+// Throws Unavailable when it does not fit.
 Memory make_memory(const cann::Functions& cann, std::size_t bytes);
 
 // ---- One NPU, current on the thread that made this object: its streams, the memory of workspaces, copies to and from

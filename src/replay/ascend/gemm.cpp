@@ -34,7 +34,7 @@ Weights parse_weights(const std::string& scheme, Dtype dtype) {
     }
   }
   if (const auto type = parse_dtype(scheme); type && *type == dtype) return {};
-  throw Refusal{fmt::format("weights '{}' are not replayed: int8, w8a8 and w4a16-gN are", scheme)};
+  throw Unavailable{fmt::format("weights '{}' are not replayed: int8, w8a8 and w4a16-gN are", scheme)};
 }
 
 // Of 8 bits, or of 4 where 7 is the largest.

@@ -90,7 +90,7 @@ Executor Step::planned() {
   aclOpExecutor* executor = nullptr;
   const cann::Status status = plan_(&workspace_bytes_, &executor);
   const cann::Functions& cann = device_->cann();
-  if (cann::is_refusal(status)) throw Refusal{cann::describe_failure(cann, status, function)};
+  if (cann::is_refusal(status)) throw Unavailable{cann::describe_failure(cann, status, function)};
   cann::check(cann, status, function);
   Executor owned = own<Executor>(cann, executor);
   device_->reserve_workspace(workspace_bytes_);
@@ -101,7 +101,7 @@ void Step::stock(std::size_t launches) {
   if (repeatable_) return;
   try {
     while (executors_.size() < launches) executors_.push_back(planned());
-  } catch (const Refusal& refusal) {
+  } catch (const Unavailable& refusal) {
     throw Error::failed(refusal.reason);
   }
 }

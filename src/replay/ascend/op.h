@@ -18,7 +18,7 @@
 
 namespace llmperf::replay::ascend {
 
-// Throws Refusal where this CANN does not have the op.
+// Throws Unavailable where this CANN does not have the op.
 template <class... Parameters>
 const cann::Op<Parameters...>& needed(const cann::Op<Parameters...>& op) {
   require(static_cast<bool>(op), std::string(op.name) + " is not in the libraries of this CANN");
@@ -30,8 +30,8 @@ const cann::Op<Parameters...>& needed(const cann::Op<Parameters...>& op) {
 class Step {
  public:
   using Plan = std::function<cann::Status(std::uint64_t* workspace_bytes, aclOpExecutor** executor)>;
-  // Runs the first phase: throws Refusal when CANN does not have the op or the op does not take the operands. Written
-  // with braces, the arguments are made in their order.
+  // Runs the first phase: throws Unavailable when CANN does not have the op or the op does not take the operands.
+  // Written with braces, the arguments are made in their order.
   template <class... Parameters, class... Arguments>
   Step(Device& device, const cann::Op<Parameters...>& op, Arguments... arguments)
       : Step(device, needed(op).name, op.launch,
@@ -130,7 +130,7 @@ class Op : public Prepared {
 };
 
 // ---- Which call of CANN each op is, its operands as operands.h says, and the constraints of the call. All throw
-// Refusal when the op cannot be run: a function that this CANN lacks, a constraint that the shape breaks.
+// Unavailable when the op cannot be run: a function that this CANN lacks, a constraint that the shape breaks.
 
 // How often an operand of that size is there: `asked`, or, of 0, as often as exceeds twice the cache.
 class Rotation {
@@ -194,7 +194,7 @@ void require_collective(const cann::Functions& cann, const calibrate::Collective
 std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const calibrate::GemmShape& shape, Dtype dtype);
 void require_matmul_all_reduce(const cann::Functions& cann, const calibrate::GemmShape& shape, Dtype dtype);
 
-// Throws Refusal unless all of the sizes are positive.
+// Throws Unavailable unless all of the sizes are positive.
 void require_positive(std::initializer_list<std::int64_t> sizes, const char* op);
 
 // ---- How long a sequence of ops takes on the device.

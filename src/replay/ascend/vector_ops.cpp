@@ -50,7 +50,8 @@ std::unique_ptr<Part> make_rope(Device& device, const VectorShape& s, Dtype dtyp
           fmt::format("{} rows are no whole tokens of {} + {} heads", s.tokens, s.heads, s.kv_heads));
   if (!first && !second) {
     needed(cann.aclnnApplyRotaryPosEmb);
-    throw Refusal{fmt::format("aclnnApplyRotaryPosEmb takes heads of {} elements, not {}", kFirstVersionWidth, width)};
+    throw Unavailable{
+        fmt::format("aclnnApplyRotaryPosEmb takes heads of {} elements, not {}", kFirstVersionWidth, width)};
   }
 
   auto part = std::make_unique<Part>(device);
@@ -126,7 +127,7 @@ std::unique_ptr<Part> make_vector(Device& device, const VectorShape& shape, Dtyp
       part->add_copy({device, needed(cann.aclnnSwiGlu), gate_and_up({s.tokens, 2 * s.width}), kLast, output()});
       break;
     }
-    default: throw Refusal{fmt::format("the ascend backend has no kernel for vector:{}", s.layer)};
+    default: throw Unavailable{fmt::format("the ascend backend has no kernel for vector:{}", s.layer)};
   }
   return part;
 }

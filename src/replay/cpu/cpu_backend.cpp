@@ -72,15 +72,6 @@ class CpuBackend final : public Backend {
 
   Description describe() const override;
 
-  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const calibrate::OpRow& op,
-                                                               std::int64_t copies) override {
-    try {
-      return std::visit(Maker{shop_, op.dtype, copies}, op.shape);
-    } catch (Refusal& refusal) {
-      return Unavailable{std::move(refusal.reason)};
-    }
-  }
-
   Seconds run(std::span<Prepared* const> sequence, std::int64_t passes) override {
     std::vector<Step> steps = steps_of(sequence);
     using Clock = std::chrono::steady_clock;
@@ -110,6 +101,10 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) override {
+    return std::visit(Maker{shop_, op.dtype, copies}, op.shape);
+  }
+
   static void check(const Operation& op) {
     if (const std::string failure = op.failure(); !failure.empty()) throw Error::failed(failure);
   }

@@ -114,7 +114,7 @@ Product make_product(const Workshop& shop, const GemmPlan& plan) {
   if (shop.gemm == Gemm::best && !streamed) {
     try {
       return make_onednn_product(shop, plan);
-    } catch (const Refusal&) {  // Eigen can everything
+    } catch (const Unavailable&) {  // Eigen can everything
     }
   }
   return make_eigen_product(shop, plan);

@@ -113,7 +113,7 @@ void check(dnnl_status_t status, const char* call) {
                         : status == dnnl_invalid_arguments ? "invalid arguments"
                                                            : "failed";
   if (status != dnnl_success) {
-    throw Refusal{fmt::format("oneDNN: {}: {} (status {})", call, meaning, static_cast<int>(status))};
+    throw Unavailable{fmt::format("oneDNN: {}: {} (status {})", call, meaning, static_cast<int>(status))};
   }
 }
 // create(pointer to the object, arguments...), checked and owned.
@@ -381,7 +381,7 @@ std::string onednn_name(std::string& why_not) {
 Product make_onednn_product(const Workshop&, const GemmPlan&) {
   std::string why_not;
   onednn_name(why_not);
-  throw Refusal{why_not};
+  throw Unavailable{why_not};
 }
 
 #endif

@@ -92,8 +92,8 @@ struct Workshop {
   std::int64_t last_level = 0;  // bytes of cache that rotated operands must exceed
 
   // How many copies of `bytes` there are to be where `asked` were asked for: as many; of 0, as many as kRotatedCaches
-  // times the last-level cache hold, within a third of the free memory. Refusal where there is no memory for `others`
-  // bytes and one copy.
+  // times the last-level cache hold, within a third of the free memory. Unavailable where there is no memory for
+  // `others` bytes and one copy.
   std::int64_t copies(std::int64_t asked, std::int64_t bytes, std::int64_t others) const;
 };
 
@@ -203,7 +203,7 @@ struct Product {
   std::byte* y = nullptr;
 };
 
-// The types of a product. Refusal where there is none of them.
+// The types of a product. Unavailable where there is none of them.
 GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape);
 // By oneDNN where the workshop says so, else by Eigen.
 Product make_product(const Workshop& shop, const GemmPlan& plan);
@@ -211,10 +211,11 @@ Product make_product(const Workshop& shop, const GemmPlan& plan);
 // oneDNN is loaded when the first product is asked for. "oneDNN 2.6.3 (libdnnl.so.2)"; empty with the reason in
 // `why_not` where there is none.
 std::string onednn_name(std::string& why_not);
-// Refusal where there is no oneDNN or it has no such product.
+// Unavailable where there is no oneDNN or it has no such product.
 Product make_onednn_product(const Workshop& shop, const GemmPlan& plan);
 
-// ---- All throw Refusal when the op cannot be run: a type that no kernel takes, a constraint that the shape breaks.
+// ---- All throw Unavailable when the op cannot be run: a type that no kernel takes, a constraint that the shape
+// breaks.
 
 using Operated = std::unique_ptr<Operation>;
 Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape& shape, std::int64_t copies);
@@ -227,11 +228,11 @@ Operated make_kv_write(const Workshop& shop, Dtype dtype, const calibrate::Cache
 Operated make_scan(const Workshop& shop, Dtype dtype, const calibrate::ScanShape& shape, std::int64_t copies);
 Operated make_collective(const Workshop& shop, Dtype dtype, const calibrate::CollectiveShape& shape);
 
-// fp32 or bf16; Refusal of others, for an op called `op`.
+// fp32 or bf16; Unavailable of others, for an op called `op`.
 Element element_of(Dtype dtype, std::string_view op);
 
-// The product of positive extents times an element size. Refusal when one is not positive or the result is beyond any
-// memory.
+// The product of positive extents times an element size. Unavailable when one is not positive or the result is beyond
+// any memory.
 std::int64_t bytes_of_tensor(std::initializer_list<std::int64_t> extents, Element element);
 
 }  // namespace llmperf::replay::cpu
