@@ -1,9 +1,8 @@
-#include "replay/replay.h"
-
 #include <algorithm>
 
 #include "catch.h"
 #include "replay/cpu/cpu_backend.h"
+#include "replay/replay.h"
 #include "support.h"
 
 namespace llmperf::replay::ascend::self_test_test {

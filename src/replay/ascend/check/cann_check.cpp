@@ -97,7 +97,7 @@ static_assert(sizeof(HcclRootInfo) == sizeof(::HcclRootInfo));
 
 }  // namespace llmperf::replay::ascend::cann
 
-// Ops that this CANN has, a pair of lines for each header (cmake/cann_check.cmake): older ones lack some, newer ones may
-// drop some.
+// Ops that this CANN has, a pair of lines for each header (cmake/cann_check.cmake): older ones lack some, newer ones
+// may drop some.
 #include "cann_ops.inc"
 #endif  // LLMPERF_CANN_CHECK
