@@ -110,7 +110,7 @@ CONTROL
   dpkg-deb --root-owner-group -Zxz "-z${6:-1}" --build "$tree" "$out/${package}_$version-1_$architecture.deb" >/dev/null
 }
 
-debian_package llmperf program science shlibs "libopenblas0, libdnnl2" 9 <<'DESCRIPTION'
+debian_package llmperf program science shlibs "libdnnl2" 9 <<'DESCRIPTION'
 performance model of language models on accelerators
  llmperf says how fast a language model (or a diffusion transformer for
  video) runs on a piece of hardware, what limits it and whether it fits, before

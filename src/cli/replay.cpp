@@ -24,7 +24,6 @@
 #include "replay/cpu/cpu_backend.h"
 #include "replay/cpu/machine.h"
 #include "replay/replay.h"
-#include "replay/self_test.h"
 #include "report/reports.h"
 #include "request/resolve.h"
 #include "result/measured.h"
@@ -377,9 +376,8 @@ void add_replay(Command& root) {
   command.add("--page", f.backend.page, {1, kLargestPage}, "N",
               "ascend: attention's caches are in pages of as many tokens [each sequence's lies whole]");
   command.add("--threads", f.backend.cpu.threads, kThreads, "N", "cpu: threads [one per processor]").otherwise.clear();
-  command.add("--gemm", f.backend.cpu.gemm,
-              {{"best", Gemm::best}, {"eigen", Gemm::eigen}, {"openblas", Gemm::openblas}, {"onednn", Gemm::onednn}},
-              "NAME", "cpu: who multiplies: best, eigen, openblas or onednn");
+  command.add("--gemm", f.backend.cpu.gemm, {{"best", Gemm::best}, {"eigen", Gemm::eigen}, {"onednn", Gemm::onednn}},
+              "NAME", "cpu: who multiplies: best, eigen or onednn");
   command.add("--ops", f.ops, "CSV", "replay the ops of a file of measurements");
   const auto& sweeps = replay::sweep_names();
   command.add("--sweep", f.sweep, "NAME", "replay ops that identify a profile's parameters: gemm")

@@ -1,6 +1,6 @@
 // A device that ops can be executed on and timed. The one interface between what replays a graph (replay.h) and what
 // knows a device: src/replay/cpu, src/replay/ascend. A further backend is one file that implements it, and a line in
-// src/cli/backends.cpp.
+// src/cli/replay.cpp.
 //
 // Life of a backend: describe() at any time; prepare() an op as often as wanted; run() prepared ops in any order and
 // number; destroy them, which releases what they hold on the device; destroy the backend last. One thread makes all of
@@ -40,18 +40,13 @@ class Prepared {
 };
 
 // Why a backend cannot run an op: a kernel or a library it does not have, a constraint that the shape breaks. No error:
-// the op is reported and left out.
+// the op is reported and left out. Thrown from the depth of a preparation, and what prepare() returns.
 struct Unavailable {
   std::string reason;  // "ApplyRotaryPosEmb takes heads of 128 elements, not 64"
 };
-
-// The same from the depth of a preparation, on its way to prepare().
-struct Refusal {
-  std::string reason;
-};
 // The op needs what does not hold.
 inline void require(bool holds, std::string reason) {
-  if (!holds) throw Refusal{std::move(reason)};
+  if (!holds) throw Unavailable{std::move(reason)};
 }
 
 class Backend {
@@ -66,8 +61,13 @@ class Backend {
   // Allocates the op's operands and fills them as operands.h says. What a model reads from memory in every step (the
   // weights of a product, the cache of attention, the table of a gather) is there `copies` times, one of which each
   // execution takes in turn, as the layers of a model do; 0: as many as the device's caches cannot hold.
-  virtual std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const calibrate::OpRow& op,
-                                                                       std::int64_t copies) = 0;
+  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const calibrate::OpRow& op, std::int64_t copies) {
+    try {
+      return make(op, copies);
+    } catch (Unavailable& unavailable) {
+      return std::move(unavailable);
+    }
+  }
 
   // Executes the sequence, one op after the other, `passes` times, and returns how long all of it took by the device's
   // own clock, from the start of the first to the end of the last. The device is warm: it executed the sequence at
@@ -79,6 +79,10 @@ class Backend {
   // What one execution makes of the operands as they were filled, in the order that operands.h gives. For comparing
   // backends; the op can be run afterwards as before.
   virtual std::vector<float> result(Prepared& op) = 0;
+
+ private:
+  // As prepare(). Throws Unavailable.
+  virtual std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) = 0;
 };
 
 }  // namespace llmperf::replay

@@ -1,5 +1,3 @@
-#include "replay/graph_rows.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "calibrate/row_ops.h"
 #include "model/quantization.h"
+#include "replay/replay.h"
 
 namespace llmperf::replay {
 namespace {

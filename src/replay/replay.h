@@ -1,4 +1,5 @@
-// How long something takes on a device that is also disturbed: samples of many executions each, until they agree.
+// Ops replayed on a device: what a graph's ops are as rows, how long they take, what a profile predicts of them, and
+// whether a backend computes what it should.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/dtype.h"
@@ -15,12 +17,53 @@
 #include "calibrate/calibrate.h"
 #include "calibrate/measurements.h"
 #include "calibrate/op_row.h"
+#include "graph/op.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
 #include "replay/backend.h"
-#include "replay/graph_rows.h"
 
 namespace llmperf::replay {
+
+// ---- The ops of a graph as what a backend can be asked to run: the inverse of calibrate::ops_of.
+
+// One op of a step, or of a list: what is timed once however often the step executes it.
+struct DistinctOp {
+  std::vector<std::string> names;  // of the graph's ops that are this one: "qkv_proj"
+  std::int64_t count = 0;          // executions per step; 0: not of a step
+  // What to run, or why no backend can: "is the chain of 4 kernels of an eager framework".
+  std::variant<calibrate::OpRow, std::string> what;
+};
+
+// Where an op of a step stands. A step executes its places in order; those of equal layers follow each other as often
+// as there are layers.
+struct StepPlace {
+  std::size_t op = 0;       // into Step::ops
+  std::int64_t repeat = 1;  // executions in a row
+};
+struct StepBlock {
+  std::vector<StepPlace> places;
+  std::int64_t times = 1;  // layers
+};
+
+struct Step {
+  std::vector<DistinctOp> ops;  // in order of first execution
+  std::vector<StepBlock> blocks;
+};
+
+// The row that names the op, or why there is none. `graph`: where the op is from, whose attention says how a rotated
+// tensor divides into heads; `vocabulary`: rows of the table that tokens are looked up in. A product's bias is left out
+// of its row, as is its reading by several experts: these are as many products of equal size.
+std::variant<calibrate::OpRow, std::string> row_of(const graph::Op& op, const graph::Graph& graph,
+                                                   std::int64_t vocabulary);
+
+// Runtime overhead is no op and is left out. Sums::joint: a product and the sum over ranks that runs beside it are one
+// row, for backends that have a kernel of both.
+enum class Sums : bool { apart, joint };
+Step step_of(const graph::Graph& graph, std::int64_t vocabulary, Sums sums = Sums::apart);
+// Every row once, in order of first appearance.
+Step list_of(const std::vector<calibrate::OpRow>& rows);
+
+// ---- How long something takes on a device that is also disturbed: samples of many executions each, until they agree.
 
 struct TimingOptions {
   Seconds sample{5e-3};  // a sample is as many passes as take that long
@@ -132,5 +175,27 @@ calibrate::Measurements measurements_of(const Study& study);
 // Fills in `predicted` of every phase. `measured`: measurements_of(study).
 void predict_ops(Study& study, const calibrate::Measurements& measured, const hardware::Device& device,
                  const hardware::RuntimeProfile& profile);
+
+// ---- Whether a backend computes what it should: small ops of every kind, whose results are compared with another
+// backend's.
+
+struct SelfTestResult {
+  enum class Outcome : unsigned char { passed, failed, unavailable };
+  std::string op;  // describe(row)
+  Outcome outcome = Outcome::unavailable;
+  // Norm of the difference over the norm of the reference's result, and what its type's rounding allows; nothing where
+  // nothing was compared.
+  std::optional<double> error = {};
+  std::optional<double> tolerance = {};
+  std::string reason = {};  // why not available, or what failed
+};
+std::string_view name(SelfTestResult::Outcome outcome);
+
+// A fixed list of small ops of every kind that operands.h lists. Types that the reference does not have it computes in
+// fp32. What goes wrong on a device fails the op, and those after it are not run.
+std::vector<SelfTestResult> self_test(Backend& tested, Backend& reference);
+
+// Whether any op failed.
+bool failed(const std::vector<SelfTestResult>& results);
 
 }  // namespace llmperf::replay

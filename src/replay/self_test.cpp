@@ -1,5 +1,3 @@
-#include "replay/self_test.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "replay/replay.h"
 
 namespace llmperf::replay {
 namespace {

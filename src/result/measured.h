@@ -10,7 +10,6 @@
 #include "cost/work.h"
 #include "import/import.h"
 #include "replay/replay.h"
-#include "replay/self_test.h"
 #include "result/field.h"
 
 namespace llmperf::result {

@@ -1,5 +1,5 @@
-// What the cpu replay backend reaches: its products against OpenBLAS called alone with threads of its own, and its
-// decode products against the rate at which memory can be read. A plain program: llmperf_replay_benchmark
+// What the cpu replay backend reaches: its products by Eigen and by oneDNN, and its decode products against the rate at
+// which memory can be read. A plain program: llmperf_replay_benchmark
 // [repetitions].
 //
 // The machine may be busy. So the contenders for one shape take turns, repetition by repetition, and what is printed is
@@ -16,13 +16,7 @@
 
 #include "replay/cpu/cpu_backend.h"
 #include "replay/cpu/machine.h"
-#include "replay/cpu/thread_pool.h"
-
-#ifdef LLMPERF_HAVE_OPENBLAS
-#include <cblas.h>
-
-#include "replay/library.h"
-#endif
+#include "replay/thread_pool.h"
 
 namespace {
 
@@ -73,47 +67,7 @@ std::function<double()> replayed(Backend& backend, const calibrate::OpRow& op, s
   };
 }
 
-#ifdef LLMPERF_HAVE_OPENBLAS
-// OpenBLAS as a program without us would call it.
-struct OpenBlasAlone {
-  std::optional<Library> library;
-  decltype(&cblas_sgemm) sgemm = nullptr;
-  decltype(&openblas_set_num_threads) set_threads = nullptr;
-
-  OpenBlasAlone() {
-    const std::vector<std::string> names = {"libopenblas.so.0", "libopenblas.so"};
-    std::vector<std::string> problems;
-    library = Library::open(names, {}, problems);
-    if (!library) return;
-    sgemm = library->find<std::remove_pointer_t<decltype(sgemm)>>("cblas_sgemm");
-    set_threads = library->find<std::remove_pointer_t<decltype(set_threads)>>("openblas_set_num_threads");
-  }
-
-  std::function<double()> product(const GemmShape& s, int threads, std::int64_t passes) const {
-    if (sgemm == nullptr || set_threads == nullptr) return {};
-    auto x = std::make_shared<std::vector<float>>(s.m * s.k, 0.5F);
-    auto w = std::make_shared<std::vector<float>>(s.n * s.k, 0.25F);
-    auto y = std::make_shared<std::vector<float>>(s.m * s.n);
-    return [=, this] {
-      set_threads(threads);
-      const auto call = [&] {
-        sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(s.m), static_cast<blasint>(s.n),
-              static_cast<blasint>(s.k), 1, x->data(), static_cast<blasint>(s.k), w->data(), static_cast<blasint>(s.k),
-              0, y->data(), static_cast<blasint>(s.n));
-      };
-      call();
-      const auto start = std::chrono::steady_clock::now();
-      for (std::int64_t i = 0; i < passes; ++i) call();
-      const double seconds = seconds_since(start) / static_cast<double>(passes);
-      set_threads(1);  // as our backend wants it, and its threads asleep
-      return seconds;
-    };
-  }
-};
-#endif
-
 void products(int repetitions) {
-  const auto blas = cpu::make_cpu_backend({.threads = 0, .gemm = cpu::Gemm::openblas});
   const auto eigen = cpu::make_cpu_backend({.threads = 0, .gemm = cpu::Gemm::eigen});
   std::unique_ptr<Backend> dnn;
   try {
@@ -121,13 +75,8 @@ void products(int repetitions) {
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
   }
-#ifdef LLMPERF_HAVE_OPENBLAS
-  const OpenBlasAlone alone;
-#endif
-  const int threads = static_cast<int>(cpu::read_machine().processors.size());
-  fmt::print("GFLOP/s, best; in brackets the median ratio to OpenBLAS alone\n{:>18}", "m x n x k");
-  for (const char* name :
-       {"OpenBLAS alone", "ours, OpenBLAS", "ours, Eigen", "oneDNN fp32", "oneDNN bf16", "own bf16", "oneDNN int8"}) {
+  fmt::print("GFLOP/s, best; in brackets the median ratio to Eigen in fp32\n{:>18}", "m x n x k");
+  for (const char* name : {"Eigen fp32", "oneDNN fp32", "Eigen bf16", "oneDNN bf16", "oneDNN int8"}) {
     fmt::print(" {:>15}", name);
   }
   fmt::print("\n");
@@ -138,18 +87,10 @@ void products(int repetitions) {
       const auto passes = static_cast<std::int64_t>(std::max(2.0, 2e9 / flops));
       const auto op = [&](Dtype dtype) { return calibrate::OpRow{"gemm", dtype, s}; };
       std::vector<Contender> c;
-#ifdef LLMPERF_HAVE_OPENBLAS
-      c.push_back({"alone", alone.product(s, threads, passes)});
-#else
-      (void)threads;
-      c.push_back({"alone", {}});
-#endif
-      c.push_back({"ours", replayed(*blas, op(Dtype::fp32), 1, passes)});
-      c.push_back({"eigen", replayed(*eigen, op(Dtype::fp32), 1, passes)});
       for (const Dtype dtype : {Dtype::fp32, Dtype::bf16}) {
-        c.push_back({"onednn", dnn ? replayed(*dnn, op(dtype), 1, passes) : std::function<double()>()});
+        c.push_back({"Eigen", replayed(*eigen, op(dtype), 1, passes)});
+        c.push_back({"oneDNN", dnn ? replayed(*dnn, op(dtype), 1, passes) : std::function<double()>()});
       }
-      c.push_back({"own bf16", replayed(*eigen, op(Dtype::bf16), 1, passes)});
       c.push_back({"int8", dnn ? replayed(*dnn, op(Dtype::int8), 1, passes) : std::function<double()>()});
       take_turns(c, repetitions);
       fmt::print("{:>18}", fmt::format("{} x {} x {}", m, n, k));
@@ -167,19 +108,19 @@ void products(int repetitions) {
 }
 
 // Memory walked by all threads: GB/s of what the method reads and writes.
-std::function<double()> stream(cpu::ThreadPool& pool, std::vector<float>& a, std::vector<float>& b, bool triad) {
+std::function<double()> stream(ThreadPool& pool, std::vector<float>& a, std::vector<float>& b, bool triad) {
   return [&pool, &a, &b, triad] {
     const cpu::Kernels& kernels = cpu::kernels(cpu::supported_isas().back());
     float total = 0;
     const auto start = std::chrono::steady_clock::now();
-    pool.run([&](const cpu::Team& team) {
-      const auto part = cpu::part_of(static_cast<std::int64_t>(a.size()) / 2, 1024, team.thread, team.threads);
+    pool.run([&](const Team& team) {
+      const auto part = part_of(static_cast<std::int64_t>(a.size()) / 2, 1024, team.thread, team.threads);
       const float* first = a.data() + part.first;
       const float* second = first + a.size() / 2;
       if (triad) {
         kernels.triad(first, second, b.data() + part.first, part.size());
       } else {
-        const float sum = kernels.sum(first, part.size()) + kernels.sum(second, part.size());
+        const float sum = kernels.read(first, part.size()) + kernels.read(second, part.size());
         if (team.thread == 0) total = sum;
       }
     });
@@ -191,7 +132,7 @@ std::function<double()> stream(cpu::ThreadPool& pool, std::vector<float>& a, std
 void decode(int repetitions) {
   const auto backend = cpu::make_cpu_backend({.threads = 0, .gemm = cpu::Gemm::best});
   const cpu::Machine machine = cpu::read_machine();
-  cpu::ThreadPool pool(machine.processors);
+  ThreadPool pool(machine.processors);
   constexpr std::size_t kFloats = 64U << 20U;  // 256 MiB
   std::vector<float> a(kFloats, 1);
   std::vector<float> b(kFloats / 2, 1);
@@ -222,7 +163,6 @@ void decode(int repetitions) {
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // rows as they are measured
   const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 7;
-  for (const std::string& library : replay::cpu::gemm_libraries()) fmt::print("{}\n", library);
   products(repetitions);
   decode(repetitions);
 }

@@ -1,11 +1,10 @@
-#include "replay/graph_rows.h"
-
 #include "calibrate/row_ops.h"
 #include "catch.h"
 #include "cost/work.h"
 #include "estimate/estimate.h"
 #include "hardware/device.h"
 #include "model/model_file.h"
+#include "replay/replay.h"
 
 namespace llmperf::graph_rows_test {
 

@@ -24,9 +24,9 @@ struct FakeBackend : Backend {
   std::vector<std::int64_t> copies;
   std::vector<double> last_sequence;
   Description describe() const override { return {"fake", "fake-1", "A fake", {{"threads", "1"}}}; }
-  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const OpRow& op, std::int64_t c) override {
+  std::unique_ptr<Prepared> make(const OpRow& op, std::int64_t c) override {
     const auto m = std::get<calibrate::GemmShape>(op.shape).m;
-    if (m == 7) return Unavailable{"seven rows are too many"};
+    require(m != 7, "seven rows are too many");
     ++prepared;
     copies.push_back(c);
     return std::make_unique<FakeOp>(1e-6 * static_cast<double>(m), c, &alive);

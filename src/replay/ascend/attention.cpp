@@ -96,12 +96,12 @@ Step incremental(Device& device, const Arguments& a, const aclTensorList* keys, 
               none, none, none, none, a.heads, a.scale, layout(), a.kv_heads, 0, kHighPrecision, a.out);
 }
 
-aclTensor* causal_mask(Operands& operands) {
+aclTensor* causal_mask(Part& part) {
   std::vector<float> mask(static_cast<std::size_t>(kMaskSize * kMaskSize), 0.0F);
   for (std::int64_t row = 0; row < kMaskSize; ++row) {
     std::fill(mask.begin() + row * kMaskSize + row + 1, mask.begin() + (row + 1) * kMaskSize, 1.0F);
   }
-  return operands.tensor(mask, DataType::boolean, {kMaskSize, kMaskSize});
+  return part.tensor(mask, DataType::boolean, {kMaskSize, kMaskSize});
 }
 
 // The values [batch, kv_len, width] in a pool [pages, page, width]: page p of sequence b is number p batch + b, so that
@@ -159,13 +159,12 @@ std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dt
   require(s.batch <= 65536, fmt::format("{} takes up to 65536 sequences, not {}", name, s.batch));
 
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   const Shape queries = {s.batch, s.q_len, s.heads, s.head_dim};
   const Shape cached = {s.batch, s.kv_len, s.kv_heads, s.head_dim};
   // The last query sees every key: alone it needs no mask.
   const bool masked = s.causal && !one_query;
-  Arguments arguments = {operands.tensor(filled(0, queries), type, queries),
-                         masked ? causal_mask(operands) : nullptr,
+  Arguments arguments = {part->tensor(filled(0, queries), type, queries),
+                         masked ? causal_mask(*part) : nullptr,
                          part->output(type, queries),
                          s.heads,
                          s.kv_heads,
@@ -187,18 +186,18 @@ std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dt
       table[static_cast<std::size_t>(i)] = static_cast<float>(i % pages * s.batch + sequence);
     }
     arguments.page = page;
-    arguments.table = operands.tensor(table, DataType::int32, {s.batch, pages});
-    arguments.lengths = operands.array(std::vector<std::int64_t>(static_cast<std::size_t>(s.batch), s.kv_len));
+    arguments.table = part->tensor(table, DataType::int32, {s.batch, pages});
+    arguments.lengths = part->array(std::vector<std::int64_t>(static_cast<std::size_t>(s.batch), s.kv_len));
   }
   const std::int64_t copies = rotation.copies(2 * stored_bytes(type, keys.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
     if (any_fused || one_query) {
-      const aclTensorList* k = operands.list(keys, type, stored);
-      const aclTensorList* v = operands.list(values, type, stored);
+      const aclTensorList* k = part->list(keys, type, stored);
+      const aclTensorList* v = part->list(values, type, stored);
       part->add_copy(any_fused ? fused(device, arguments, k, v) : incremental(device, arguments, k, v));
     } else {
-      const aclTensor* k = operands.tensor(keys, type, cached);
-      part->add_copy(prompt(device, arguments, k, operands.tensor(values, type, cached)));
+      const aclTensor* k = part->tensor(keys, type, cached);
+      part->add_copy(prompt(device, arguments, k, part->tensor(values, type, cached)));
     }
   }
   return part;

@@ -97,7 +97,7 @@ std::shared_ptr<const Functions> load(std::span<const std::string> folders) {
   LLMPERF_CANN_OPTIONAL(LLMPERF_CANN_FIND)
   LLMPERF_CANN_COLLECTIVES(LLMPERF_CANN_FIND)
 #undef LLMPERF_CANN_FIND
-#define LLMPERF_CANN_FIND(name, ...) \
+#define LLMPERF_CANN_FIND(name, header, ...) \
   if (find(#name "GetWorkspaceSize", functions->name.plan)) find(#name, functions->name.launch);
   LLMPERF_CANN_OPS(LLMPERF_CANN_FIND)
 #undef LLMPERF_CANN_FIND

@@ -110,7 +110,7 @@ cann::DataType float_type(Dtype dtype, const std::string& op) {
     case Dtype::fp16: return cann::DataType::fp16;
     case Dtype::bf16: return cann::DataType::bf16;
     case Dtype::fp32: return cann::DataType::fp32;
-    default: throw Refusal{fmt::format("{} takes fp16, bf16 and fp32, not {}", op, name(dtype))};
+    default: throw Unavailable{fmt::format("{} takes fp16, bf16 and fp32, not {}", op, name(dtype))};
   }
 }
 
@@ -118,7 +118,7 @@ cann::DataType half_type(Dtype dtype, const std::string& op) {
   switch (dtype) {
     case Dtype::fp16: return cann::DataType::fp16;
     case Dtype::bf16: return cann::DataType::bf16;
-    default: throw Refusal{fmt::format("{} takes fp16 and bf16, not {}", op, name(dtype))};
+    default: throw Unavailable{fmt::format("{} takes fp16 and bf16, not {}", op, name(dtype))};
   }
 }
 
@@ -175,8 +175,8 @@ Memory make_memory(const cann::Functions& cann, std::size_t bytes) {
   const cann::Status status =
       cann.aclrtMalloc(&memory, std::max<std::size_t>(bytes, 1), cann::MallocPolicy::huge_first);
   if (cann::is_out_of_memory(status)) {
-    throw Refusal{fmt::format("the device has no {} left for an operand",
-                              format_bytes_binary(Bytes{static_cast<double>(bytes)}))};
+    throw Unavailable{fmt::format("the device has no {} left for an operand",
+                                  format_bytes_binary(Bytes{static_cast<double>(bytes)}))};
   }
   cann::check(cann, status, "aclrtMalloc");
   return own<Memory>(cann, memory);

@@ -1,8 +1,9 @@
-// Elements of tensors as the device stores them.
+// NPUs: elements as they store them, what CANN makes and wants back, one device, and a group of several.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,9 +11,9 @@
 
 #include "base/dtype.h"
 #include "replay/ascend/cann.h"
-#include "replay/ascend/cann_types.h"
 #include "replay/backend.h"
 #include "replay/operands.h"
+#include "replay/thread_pool.h"
 
 namespace llmperf::replay::ascend {
 
@@ -26,14 +27,14 @@ std::size_t stored_bytes(cann::DataType type, std::size_t count);
 std::vector<std::byte> encode(std::span<const float> values, cann::DataType type);
 std::vector<float> decode(std::span<const std::byte> stored, cann::DataType type);
 
-// fp16, bf16 and fp32, which is all that ops compute in; Refusal of others, naming `op`.
+// fp16, bf16 and fp32, which is all that ops compute in; Unavailable of others, naming `op`.
 cann::DataType float_type(Dtype dtype, const std::string& op);
 // Without fp32 too, which kernels of large language models do not take.
 cann::DataType half_type(Dtype dtype, const std::string& op);
 
 using Shape = std::vector<std::int64_t>;
 
-// Of a tensor of that shape. Refusal of more than 2^32, which neither the host nor the device is asked for.
+// Of a tensor of that shape. Unavailable of more than 2^32, which neither the host nor the device is asked for.
 std::size_t element_count(const Shape& shape);
 
 // fill_value(operand, i) * scale + offset (operands.h) for every element of that shape.
@@ -99,7 +100,7 @@ class CurrentDevice {
 
 Stream make_stream(const cann::Functions& cann);
 Event make_event(const cann::Functions& cann, std::uint32_t flags);
-// Throws Refusal when it does not fit.
+// Throws Unavailable when it does not fit.
 Memory make_memory(const cann::Functions& cann, std::size_t bytes);
 
 // ---- One NPU, current on the thread that made this object: its streams, the memory of workspaces, copies to and from
@@ -135,6 +136,44 @@ class Device {
   Stream control_;
   Memory workspace_;
   std::size_t workspace_bytes_ = 0;
+};
+
+// ---- The devices that a collective is over: one thread for each of them, as HCCL wants, with the device current on it
+// and its communicator. The first is the thread that calls.
+
+class RankGroup {
+ public:
+  // Devices first.id() to first.id() + ranks - 1, connected. Throws what the first rank to fail threw; the others have
+  // given up by then (HCCL waits for missing ranks for its own connection timeout). Throws Error(failed) where there
+  // cannot be a thread for each.
+  RankGroup(Device& first, int ranks);
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
+  ~RankGroup();
+
+  int size() const { return pool_.threads(); }
+  cann::Comm communicator(int rank) const { return members_[static_cast<std::size_t>(rank)].communicator.get(); }
+  // The name by which ops that communicate take the group.
+  const std::string& name(int rank) const { return members_[static_cast<std::size_t>(rank)].name; }
+
+  // `job` on every rank's thread at the same time; returns when all are done. Throws what was thrown first: what other
+  // ranks threw later usually follows from it.
+  void on_each(const std::function<void(int rank, Device& device)>& job);
+  void on_each_quietly(const std::function<void(int rank, Device& device)>& job) noexcept;
+
+ private:
+  struct Member {
+    std::unique_ptr<Device> own;  // of other ranks than the first
+    Device* device = nullptr;
+    Communicator communicator;
+    std::string name;
+  };
+
+  explicit RankGroup(int ranks);
+  void run(const std::function<void(int rank)>& job);
+
+  ThreadPool pool_;
+  std::vector<Member> members_;
 };
 
 }  // namespace llmperf::replay::ascend

@@ -56,18 +56,17 @@ std::unique_ptr<Part> make_experts(Device& device, const ExpertsShape& s, Dtype 
   const std::int64_t width = s.inter / s.tp;
   const std::int64_t rows = s.m * s.topk;
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   const aclTensor* none = nullptr;
   const auto scratch = [&](DataType of, const Shape& shape) {
-    return operands.allocate(stored_bytes(of, element_count(shape)));
+    return part->allocate(stored_bytes(of, element_count(shape)));
   };
   const std::vector<float> ends = last_rows(s);
-  aclTensor* scores = operands.tensor(logits(s), type, {s.m, s.experts});
-  aclTensor* x = operands.tensor(filled(0, {s.m, s.hidden}), type, {s.m, s.hidden});
-  aclTensor* shares = operands.tensor(scratch(type, {s.m, s.topk}), type, {s.m, s.topk});
-  aclTensor* picks = operands.tensor(scratch(DataType::int32, {s.m, s.topk}), DataType::int32, {s.m, s.topk});
-  aclTensor* places = operands.tensor(scratch(DataType::int32, {rows}), DataType::int32, {rows});
-  aclTensor* counts = operands.tensor(scratch(DataType::int32, {s.experts}), DataType::int32, {s.experts});
+  aclTensor* scores = part->tensor(logits(s), type, {s.m, s.experts});
+  aclTensor* x = part->tensor(filled(0, {s.m, s.hidden}), type, {s.m, s.hidden});
+  aclTensor* shares = part->tensor(scratch(type, {s.m, s.topk}), type, {s.m, s.topk});
+  aclTensor* picks = part->tensor(scratch(DataType::int32, {s.m, s.topk}), DataType::int32, {s.m, s.topk});
+  aclTensor* places = part->tensor(scratch(DataType::int32, {rows}), DataType::int32, {rows});
+  aclTensor* counts = part->tensor(scratch(DataType::int32, {s.experts}), DataType::int32, {s.experts});
   void* dealt = scratch(type, {rows, s.hidden});
   void* both = scratch(type, {rows, 2 * width});
   void* gated = scratch(type, {rows, width});
@@ -84,9 +83,9 @@ std::unique_ptr<Part> make_experts(Device& device, const ExpertsShape& s, Dtype 
     std::vector<Step>& steps = part->copies.emplace_back();
     const auto product = [&](const Grouped& shape, void* from, void* to, std::uint32_t operand, double scale) {
       if (int8) {
-        steps.push_back({device, quantize, operands.tensor(from, type, {rows, shape.k}), none,
-                         operands.tensor(narrow, DataType::int8, {rows, shape.k}),
-                         operands.tensor(scales, DataType::fp32, {rows})});
+        steps.push_back({device, quantize, part->tensor(from, type, {rows, shape.k}), none,
+                         part->tensor(narrow, DataType::int8, {rows, shape.k}),
+                         part->tensor(scales, DataType::fp32, {rows})});
       }
       steps.push_back(grouped_product(*part, shape, {int8 ? narrow : from, scales, to, ends}, operand, scale, type));
     };
@@ -97,13 +96,13 @@ std::unique_ptr<Part> make_experts(Device& device, const ExpertsShape& s, Dtype 
     constexpr std::int64_t kTokenByToken = 2;
     steps.push_back({device, gating, scores, none, s.topk, kAfterChoice, false, shares, picks, none});
     steps.push_back({device, routing, x, picks, kAll, kAll, s.experts, kAll, kCumulative, false,
-                     operands.tensor(dealt, type, {rows, s.hidden}), places, counts, none});
+                     part->tensor(dealt, type, {rows, s.hidden}), places, counts, none});
     product({s.experts, rows, 2 * width, s.hidden}, dealt, both, 1, 1 / std::sqrt(static_cast<double>(s.hidden)));
     constexpr std::int64_t kLast = -1;
-    steps.push_back({device, activation, operands.tensor(both, type, {rows, 2 * width}), kLast,
-                     operands.tensor(gated, type, {rows, width})});
+    steps.push_back({device, activation, part->tensor(both, type, {rows, 2 * width}), kLast,
+                     part->tensor(gated, type, {rows, width})});
     product({s.experts, rows, s.hidden, width}, gated, done, 2, 1 / std::sqrt(static_cast<double>(width)));
-    steps.push_back({device, finalize, operands.tensor(done, type, {rows, s.hidden}), places, none, none, none, shares,
+    steps.push_back({device, finalize, part->tensor(done, type, {rows, s.hidden}), places, none, none, none, shares,
                      none, kTokenByToken, output});
   }
   return part;

@@ -34,7 +34,7 @@ Weights parse_weights(const std::string& scheme, Dtype dtype) {
     }
   }
   if (const auto type = parse_dtype(scheme); type && *type == dtype) return {};
-  throw Refusal{fmt::format("weights '{}' are not replayed: int8, w8a8 and w4a16-gN are", scheme)};
+  throw Unavailable{fmt::format("weights '{}' are not replayed: int8, w8a8 and w4a16-gN are", scheme)};
 }
 
 // Of 8 bits, or of 4 where 7 is the largest.
@@ -66,18 +66,17 @@ std::unique_ptr<Part> make_plain(Device& device, const GemmShape& s, Dtype dtype
   const auto& op = needed(batched ? cann.aclnnBatchMatMul : cann.aclnnMatmul);
   const DataType type = float_type(dtype, name);
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   const auto shape = [&](std::int64_t rows, std::int64_t columns) {
     return batched ? Shape{s.batch, rows, columns} : Shape{rows, columns};
   };
   const std::vector<float> w = filled(1, shape(s.n, s.k), column_scale(s.k));
-  aclTensor* input = operands.tensor(filled(0, shape(s.m, s.k)), type, shape(s.m, s.k));
+  aclTensor* input = part->tensor(filled(0, shape(s.m, s.k)), type, shape(s.m, s.k));
   aclTensor* output = part->output(type, shape(s.m, s.n));
   const std::int64_t copies = rotation.copies(stored_bytes(type, w.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
     constexpr std::int8_t kKeepType = 0;
     // Rows of the weights are columns of the product: seen transposed, as frameworks pass them.
-    part->add_copy({device, op, input, operands.transposed(w, type, shape(s.n, s.k)), output, kKeepType});
+    part->add_copy({device, op, input, part->transposed(w, type, shape(s.n, s.k)), output, kKeepType});
   }
   return part;
 }
@@ -101,7 +100,6 @@ std::unique_ptr<Part> make_weight_only(Device& device, const GemmShape& s, Dtype
           fmt::format("{} takes groups that are a multiple of 32 and smaller than k, not {} of {}", kName, group, s.k));
 
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   const DataType stored_type = scheme.bits == 8 ? DataType::int8 : DataType::int4;
   const double largest = scheme.bits == 8 ? 127 : 7;
   std::vector<float> w = integers(1, {s.n, s.k}, largest);
@@ -110,13 +108,13 @@ std::unique_ptr<Part> make_weight_only(Device& device, const GemmShape& s, Dtype
   }
   const Shape scale_shape = group == 0 ? Shape{s.n} : Shape{divide_up(s.k, group), s.n};
   const std::vector<float> scales(element_count(scale_shape), static_cast<float>(column_scale(s.k) / largest));
-  aclTensor* input = operands.tensor(filled(0, {s.m, s.k}), type, {s.m, s.k});
+  aclTensor* input = part->tensor(filled(0, {s.m, s.k}), type, {s.m, s.k});
   aclTensor* output = part->output(type, {s.m, s.n});
   const std::int64_t copies = rotation.copies(stored_bytes(stored_type, w.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
     aclTensor* weights =
-        transposed ? operands.transposed(w, stored_type, {s.n, s.k}) : operands.tensor(w, stored_type, {s.k, s.n});
-    aclTensor* scale = operands.tensor(scales, type, scale_shape);
+        transposed ? part->transposed(w, stored_type, {s.n, s.k}) : part->tensor(w, stored_type, {s.k, s.n});
+    aclTensor* scale = part->tensor(scales, type, scale_shape);
     const aclTensor* none = nullptr;
     part->add_copy({device, op, input, weights, scale, none, none, none, none, static_cast<int>(group), output});
   }
@@ -131,19 +129,18 @@ struct QuantizedRows {
   std::function<void(std::vector<Step>&)> quantize;
 };
 QuantizedRows quantized_rows(Part& part, std::int64_t rows, std::int64_t k, Dtype dtype, DataType type) {
-  Operands& operands = part.operands;
   std::vector<float> x = integers(0, {rows, k}, 127);
   if (dtype == Dtype::int8) {
     const std::vector<float> scales(element_count({rows}), 1.0F / 127);
-    return {operands.store(x, DataType::int8), operands.store(scales, DataType::fp32), [](std::vector<Step>&) {}};
+    return {part.store(x, DataType::int8), part.store(scales, DataType::fp32), [](std::vector<Step>&) {}};
   }
   const auto& op = needed(part.device.cann().aclnnDynamicQuant);
   for (float& value : x) value /= 127;
-  void* values = operands.allocate(x.size());
-  void* scales = operands.allocate(stored_bytes(DataType::fp32, element_count({rows})));
-  aclTensor* wide = operands.tensor(x, type, {rows, k});
-  aclTensor* narrow = operands.tensor(values, DataType::int8, {rows, k});
-  aclTensor* steps_of_rows = operands.tensor(scales, DataType::fp32, {rows});
+  void* values = part.allocate(x.size());
+  void* scales = part.allocate(stored_bytes(DataType::fp32, element_count({rows})));
+  aclTensor* wide = part.tensor(x, type, {rows, k});
+  aclTensor* narrow = part.tensor(values, DataType::int8, {rows, k});
+  aclTensor* steps_of_rows = part.tensor(scales, DataType::fp32, {rows});
   const aclTensor* none = nullptr;
   return {values, scales, [&device = part.device, &op, wide, narrow, steps_of_rows, none](std::vector<Step>& steps) {
             steps.push_back({device, op, wide, none, narrow, steps_of_rows});
@@ -155,10 +152,9 @@ std::unique_ptr<Part> make_grouped(Device& device, const GemmShape& s, Dtype dty
   const DataType type = half_type(dtype == Dtype::int8 ? Dtype::fp16 : dtype, "aclnnGroupedMatmulV4");
   const Grouped shape{s.batch, s.batch * s.m, s.n, s.k};
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   const QuantizedRows x = quantized_rows(*part, shape.rows, s.k, dtype, type);
   const std::size_t results = element_count({shape.rows, s.n});
-  void* out = operands.allocate(stored_bytes(type, results));
+  void* out = part->allocate(stored_bytes(type, results));
   part->outputs.push_back({out, results, type});
   std::vector<float> last_rows;
   for (std::int64_t e = 1; e <= s.batch; ++e) last_rows.push_back(static_cast<float>(e * s.m));
@@ -187,25 +183,24 @@ std::unique_ptr<Part> make_quantized(Device& device, const GemmShape& s, Dtype d
       "CANN");
 
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   const std::vector<float> w = integers(1, {s.n, s.k}, 127);
   const double x_scale = 1.0 / 127;
   const double w_scale = column_scale(s.k) / 127;
   // V3 has no scale per row: what is there in int8, by one scale, becomes part of the other one.
   const bool per_row = v4 || v5;
   const QuantizedRows x = quantized_rows(*part, s.m, s.k, per_row ? dtype : Dtype::int8, type);
-  aclTensor* input = operands.tensor(x.values, DataType::int8, {s.m, s.k});
+  aclTensor* input = part->tensor(x.values, DataType::int8, {s.m, s.k});
   aclTensor* output = part->output(type, {s.m, s.n});
   const auto scales = [&](std::int64_t count, double value) {
     const std::vector<float> all(element_count({count}), static_cast<float>(value));
-    return operands.tensor(all, DataType::fp32, {count});
+    return part->tensor(all, DataType::fp32, {count});
   };
-  aclTensor* per_token = per_row ? operands.tensor(x.scales, DataType::fp32, {s.m}) : nullptr;
+  aclTensor* per_token = per_row ? part->tensor(x.scales, DataType::fp32, {s.m}) : nullptr;
   aclTensor* scale = scales(s.n, per_row ? w_scale : w_scale * x_scale);
   const aclTensor* none = nullptr;
   const std::int64_t copies = rotation.copies(w.size());
   for (std::int64_t i = 0; i < copies; ++i) {
-    aclTensor* weights = operands.tensor(w, DataType::int8, {s.n, s.k});
+    aclTensor* weights = part->tensor(w, DataType::int8, {s.n, s.k});
     constexpr std::int64_t kNoGroups = 0;
     std::vector<Step>& steps = part->copies.emplace_back();
     x.quantize(steps);
@@ -231,26 +226,25 @@ Step grouped_product(Part& part, const Grouped& s, const GroupedOperands& given,
   constexpr std::int64_t kLastRows = 0;   // groupListType: the last row of each group, counted from 1
   constexpr std::int64_t kNoActivation = 0;
   const auto& op = needed(part.device.cann().aclnnGroupedMatmulV4);
-  Operands& operands = part.operands;
   const bool int8 = given.x_scales != nullptr;
   const DataType stored = int8 ? DataType::int8 : type;
   const Shape weights = {s.experts, s.n, s.k};
   const std::vector<float> w =
       turned(int8 ? integers(operand, weights, 127) : filled(operand, weights, scale), s.experts, s.n, s.k);
   const aclTensorList* none = nullptr;
-  const aclTensorList* x = operands.list(given.x, stored, {s.rows, s.k});
-  const aclTensorList* matrices = operands.list(w, stored, {s.experts, s.k, s.n});
+  const aclTensorList* x = part.list(given.x, stored, {s.rows, s.k});
+  const aclTensorList* matrices = part.list(w, stored, {s.experts, s.k, s.n});
   const aclTensorList* scales = none;
   const aclTensorList* x_scales = none;
   if (int8) {
     // Of results in bf16 the scales are too.
     const DataType scale_type = type == DataType::bf16 ? DataType::bf16 : DataType::fp32;
     const std::vector<float> all(element_count({s.experts, s.n}), static_cast<float>(scale / 127));
-    scales = operands.list(all, scale_type, {s.experts, s.n});
-    x_scales = operands.list(given.x_scales, DataType::fp32, {s.rows});
+    scales = part.list(all, scale_type, {s.experts, s.n});
+    x_scales = part.list(given.x_scales, DataType::fp32, {s.rows});
   }
-  const aclTensor* groups = operands.tensor(given.last_rows, DataType::int64, {s.experts});
-  aclTensorList* out = operands.list(given.out, type, {s.rows, s.n});
+  const aclTensor* groups = part.tensor(given.last_rows, DataType::int64, {s.experts});
+  aclTensorList* out = part.list(given.out, type, {s.rows, s.n});
   aclTensorList* no_result = nullptr;
   return Step(part.device, op, x, matrices, none, scales, none, none, none, x_scales, groups, none, none, none,
               kOneResult, kByRows, kLastRows, kNoActivation, out, no_result, no_result);

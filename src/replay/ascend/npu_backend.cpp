@@ -1,5 +1,3 @@
-#include "replay/ascend/npu_backend.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,28 +41,40 @@ std::optional<std::string> installed_version(const std::vector<std::string>& lib
 }  // namespace
 
 NpuFacts read_facts(const cann::Functions& cann, int device) {
-  NpuFacts facts;
   const char* soc = cann.aclrtGetSocName();
   if (soc == nullptr) throw Error::failed("aclrtGetSocName failed: it knows no chip");
-  facts.soc = soc;
-  facts.cann_version = installed_version(cann.libraries);
-  facts.cube_cores = capability(cann, device, cann::DeviceInfo::ai_cores);
-  facts.vector_cores = capability(cann, device, cann::DeviceInfo::vector_cores);
-  facts.l2_bytes = capability(cann, device, cann::DeviceInfo::l2_size);
+  std::uint32_t devices = 0;
+  cann::call(cann, cann.aclrtGetDeviceCount, &devices);
+  NpuFacts facts{.l2_bytes = capability(cann, device, cann::DeviceInfo::l2_size), .devices = static_cast<int>(devices)};
+  Description& d = facts.description;
+  d.backend = "ascend";
+  d.title = fmt::format("Huawei {}", soc);
+  const auto add = [&](const char* key, std::string value) { d.facts.emplace_back(key, std::move(value)); };
+  const auto size = [](std::int64_t bytes) { return format_bytes_binary(Bytes{static_cast<double>(bytes)}); };
+  add("soc", soc);
+  add("device", fmt::format("{} of {}", device, devices));
+  for (const auto& [key, info] : {std::pair{"cube cores", cann::DeviceInfo::ai_cores},
+                                  std::pair{"vector cores", cann::DeviceInfo::vector_cores}}) {
+    if (const auto cores = capability(cann, device, info)) add(key, std::to_string(*cores));
+  }
+  if (facts.l2_bytes) add("L2", size(*facts.l2_bytes));
+  std::optional<std::int64_t> hbm_bytes;
   std::size_t free = 0;
   std::size_t total = 0;
   if (cann.aclrtGetMemInfo && cann.aclrtGetMemInfo(cann::MemAttr::hbm, &free, &total) == cann::kSuccess && total > 0) {
-    facts.hbm_bytes = static_cast<std::int64_t>(total);
+    hbm_bytes = static_cast<std::int64_t>(total);
+    add("HBM", size(*hbm_bytes));
   }
+  d.device = device_name(soc, hbm_bytes);
+  if (auto version = installed_version(cann.libraries)) add("CANN", *version);
   std::int32_t major = 0;
   std::int32_t minor = 0;
   std::int32_t patch = 0;
   if (cann.aclrtGetVersion && cann.aclrtGetVersion(&major, &minor, &patch) == cann::kSuccess) {
-    facts.runtime_version = fmt::format("{}.{}.{}", major, minor, patch);
+    add("AscendCL", fmt::format("{}.{}.{}", major, minor, patch));
   }
-  std::uint32_t devices = 0;
-  cann::call(cann, cann.aclrtGetDeviceCount, &devices);
-  facts.devices = static_cast<int>(devices);
+  add("libraries", join(cann.libraries, ", "));
+  if (!cann.missing.empty()) add("missing functions", join(cann.missing, ", "));
   return facts;
 }
 
@@ -78,25 +88,6 @@ std::string device_name(const std::string& soc, std::optional<std::int64_t> hbm_
   // "910B" without a number is a bin of the first generation, as 910A, 910ProA, 910ProB and 910PremiumA are.
   if (chip == "910" || chip == "910a" || chip == "910b" || chip.starts_with("910pr")) return "ascend-910a";
   return "ascend-" + chip;
-}
-
-Description describe(const cann::Functions& cann, const NpuFacts& facts, int device) {
-  Description description;
-  description.backend = "ascend";
-  description.device = device_name(facts.soc, facts.hbm_bytes);
-  description.title = "Huawei " + facts.soc;
-  const auto add = [&](const char* key, std::string value) { description.facts.emplace_back(key, std::move(value)); };
-  add("soc", facts.soc);
-  add("device", fmt::format("{} of {}", device, facts.devices));
-  if (facts.cube_cores) add("cube cores", std::to_string(*facts.cube_cores));
-  if (facts.vector_cores) add("vector cores", std::to_string(*facts.vector_cores));
-  if (facts.l2_bytes) add("L2", format_bytes_binary(Bytes{static_cast<double>(*facts.l2_bytes)}));
-  if (facts.hbm_bytes) add("HBM", format_bytes_binary(Bytes{static_cast<double>(*facts.hbm_bytes)}));
-  if (facts.cann_version) add("CANN", *facts.cann_version);
-  if (facts.runtime_version) add("AscendCL", *facts.runtime_version);
-  add("libraries", join(cann.libraries, ", "));
-  if (!cann.missing.empty()) add("missing functions", join(cann.missing, ", "));
-  return description;
 }
 
 namespace {
@@ -117,9 +108,7 @@ NpuBackend::NpuBackend(std::shared_ptr<const cann::Functions> cann, int device, 
 
 NpuBackend::~NpuBackend() = default;
 
-Description NpuBackend::describe() const { return ascend::describe(*cann_, facts_, device_.id()); }
-
-std::unique_ptr<Op> NpuBackend::make(const calibrate::OpRow& row, std::int64_t copies) {
+std::unique_ptr<Prepared> NpuBackend::make(const calibrate::OpRow& row, std::int64_t copies) {
   const Rotation rotation(copies, facts_.l2_bytes.value_or(kLargestCache));
   if (const auto* s = std::get_if<calibrate::CollectiveShape>(&row.shape)) {
     require_collective(*cann_, *s, row.dtype);
@@ -147,22 +136,13 @@ std::unique_ptr<Op> NpuBackend::make(const calibrate::OpRow& row, std::int64_t c
   return std::make_unique<Op>(std::move(part));
 }
 
-std::variant<std::unique_ptr<Prepared>, Unavailable> NpuBackend::prepare(const calibrate::OpRow& op,
-                                                                         std::int64_t copies) {
-  try {
-    return make(op, copies);
-  } catch (Refusal& refusal) {
-    return Unavailable{std::move(refusal.reason)};
-  }
-}
-
 RankGroup& NpuBackend::group(std::int64_t ranks) {
   const int present = facts_.devices - device_.id();
   require(ranks <= present, fmt::format("{} ranks need {} NPUs from number {} on, and there are {}", ranks, ranks,
                                         device_.id(), present));
   const int size = static_cast<int>(ranks);
   std::unique_ptr<RankGroup>& found = groups_[size];
-  if (!found) found = RankGroup::make(device_, size);
+  if (!found) found = std::make_unique<RankGroup>(device_, size);
   return *found;
 }
 
@@ -217,11 +197,7 @@ std::vector<float> NpuBackend::result(Prepared& prepared) {
   };
   fill_again();
   Op* const sequence[] = {&op};
-  if (op.group != nullptr) {
-    time_on_ranks(*op.group, sequence, 1);
-  } else {
-    time_on_device(device_, sequence, 1, false);
-  }
+  execute(sequence, 1, false);
   std::vector<float> values = op.parts.front()->read();
   fill_again();
   return values;

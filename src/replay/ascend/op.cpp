@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "replay/ascend/collectives.h"
 
 namespace llmperf::replay::ascend {
 namespace {
@@ -16,32 +15,32 @@ Shape dense_strides(const Shape& shape) {
 
 }  // namespace
 
-void* Operands::allocate(std::size_t bytes) {
-  memory_.push_back(device_.allocate(bytes));
+void* Part::allocate(std::size_t bytes) {
+  memory_.push_back(device.allocate(bytes));
   return memory_.back().get();
 }
 
-void* Operands::store(std::span<const float> values, cann::DataType type) {
+void* Part::store(std::span<const float> values, cann::DataType type) {
   const std::vector<std::byte> stored = encode(values, type);
   void* data = allocate(stored.size());
-  device_.write(data, stored);
+  device.write(data, stored);
   return data;
 }
 
-Tensor Operands::make(void* data, cann::DataType type, const Shape& view, const Shape& strides, const Shape& stored) {
-  const cann::Functions& cann = device_.cann();
+Tensor Part::make(void* data, cann::DataType type, const Shape& view, const Shape& strides, const Shape& stored) {
+  const cann::Functions& cann = device.cann();
   aclTensor* tensor = cann.aclCreateTensor(view.data(), view.size(), type, strides.data(), 0, cann::Format::nd,
                                            stored.data(), stored.size(), data);
   if (tensor == nullptr) throw Error::failed("aclCreateTensor failed: it made no tensor");
   return own<Tensor>(cann, tensor);
 }
 
-aclTensor* Operands::tensor(void* data, cann::DataType type, const Shape& shape) {
+aclTensor* Part::tensor(void* data, cann::DataType type, const Shape& shape) {
   tensors_.push_back(make(data, type, shape, dense_strides(shape), shape));
   return tensors_.back().get();
 }
 
-aclTensor* Operands::transposed(std::span<const float> values, cann::DataType type, const Shape& stored) {
+aclTensor* Part::transposed(std::span<const float> values, cann::DataType type, const Shape& stored) {
   void* data = store(values, type);
   Shape view = stored;
   Shape strides = dense_strides(view);
@@ -51,18 +50,18 @@ aclTensor* Operands::transposed(std::span<const float> values, cann::DataType ty
   return tensors_.back().get();
 }
 
-aclTensorList* Operands::list(void* data, cann::DataType type, const Shape& shape) {
+aclTensorList* Part::list(void* data, cann::DataType type, const Shape& shape) {
   Tensor tensor = make(data, type, shape, dense_strides(shape), shape);
   const aclTensor* only = tensor.get();
-  aclTensorList* list = device_.cann().aclCreateTensorList(&only, 1);
+  aclTensorList* list = device.cann().aclCreateTensorList(&only, 1);
   if (list == nullptr) throw Error::failed("aclCreateTensorList failed: it made no list");
   static_cast<void>(tensor.release());  // destroyed with the list
-  lists_.push_back(own<TensorList>(device_.cann(), list));
+  lists_.push_back(own<TensorList>(device.cann(), list));
   return list;
 }
 
-aclIntArray* Operands::array(std::span<const std::int64_t> values) {
-  const cann::Functions& cann = device_.cann();
+aclIntArray* Part::array(std::span<const std::int64_t> values) {
+  const cann::Functions& cann = device.cann();
   require(cann.aclCreateIntArray && cann.aclDestroyIntArray, "aclCreateIntArray is not in the libraries of this CANN");
   aclIntArray* array = cann.aclCreateIntArray(values.data(), values.size());
   if (array == nullptr) throw Error::failed("aclCreateIntArray failed: it made no array");
@@ -70,10 +69,10 @@ aclIntArray* Operands::array(std::span<const std::int64_t> values) {
   return array;
 }
 
-aclScalar* Operands::scalar(float value) {
-  aclScalar* scalar = device_.cann().aclCreateScalar(&value, cann::DataType::fp32);
+aclScalar* Part::scalar(float value) {
+  aclScalar* scalar = device.cann().aclCreateScalar(&value, cann::DataType::fp32);
   if (scalar == nullptr) throw Error::failed("aclCreateScalar failed: it made no scalar");
-  scalars_.push_back(own<Scalar>(device_.cann(), scalar));
+  scalars_.push_back(own<Scalar>(device.cann(), scalar));
   return scalar;
 }
 
@@ -91,7 +90,7 @@ Executor Step::planned() {
   aclOpExecutor* executor = nullptr;
   const cann::Status status = plan_(&workspace_bytes_, &executor);
   const cann::Functions& cann = device_->cann();
-  if (cann::is_refusal(status)) throw Refusal{cann::describe_failure(cann, status, function)};
+  if (cann::is_refusal(status)) throw Unavailable{cann::describe_failure(cann, status, function)};
   cann::check(cann, status, function);
   Executor owned = own<Executor>(cann, executor);
   device_->reserve_workspace(workspace_bytes_);
@@ -102,7 +101,7 @@ void Step::stock(std::size_t launches) {
   if (repeatable_) return;
   try {
     while (executors_.size() < launches) executors_.push_back(planned());
-  } catch (const Refusal& refusal) {
+  } catch (const Unavailable& refusal) {
     throw Error::failed(refusal.reason);
   }
 }
@@ -120,9 +119,9 @@ void Step::enqueue(cann::Stream stream) {
 
 aclTensor* Part::output(cann::DataType type, const Shape& shape) {
   const std::size_t count = element_count(shape);
-  void* data = operands.allocate(stored_bytes(type, count));
+  void* data = allocate(stored_bytes(type, count));
   outputs.push_back({data, count, type});
-  return operands.tensor(data, type, shape);
+  return tensor(data, type, shape);
 }
 
 void Part::stock(std::size_t executions) {

@@ -11,46 +11,14 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/units.h"
 #include "calibrate/op_row.h"
 #include "replay/ascend/device.h"
 #include "replay/backend.h"
 
 namespace llmperf::replay::ascend {
 
-// Memory and tensors of an op on one device, released together.
-class Operands {
- public:
-  explicit Operands(Device& device) : device_(device) {}
-
-  void* allocate(std::size_t bytes);
-  void* store(std::span<const float> values, cann::DataType type);
-  // Row-major without gaps, over memory that is there or over values that are stored for it.
-  aclTensor* tensor(void* data, cann::DataType type, const Shape& shape);
-  aclTensor* tensor(std::span<const float> values, cann::DataType type, const Shape& shape) {
-    return tensor(store(values, type), type, shape);
-  }
-  // [..., rows, columns] in memory, seen as [..., columns, rows].
-  aclTensor* transposed(std::span<const float> values, cann::DataType type, const Shape& stored);
-  // Of one tensor, whose values are stored or which is there.
-  aclTensorList* list(std::span<const float> values, cann::DataType type, const Shape& shape) {
-    return list(store(values, type), type, shape);
-  }
-  aclTensorList* list(void* data, cann::DataType type, const Shape& shape);
-  aclIntArray* array(std::span<const std::int64_t> values);
-  aclScalar* scalar(float value);
-
- private:
-  Tensor make(void* data, cann::DataType type, const Shape& view, const Shape& strides, const Shape& stored);
-
-  Device& device_;
-  std::vector<Memory> memory_;
-  std::vector<Tensor> tensors_;
-  std::vector<TensorList> lists_;
-  std::vector<IntArray> arrays_;
-  std::vector<Scalar> scalars_;
-};
-
-// Throws Refusal where this CANN does not have the op.
+// Throws Unavailable where this CANN does not have the op.
 template <class... Parameters>
 const cann::Op<Parameters...>& needed(const cann::Op<Parameters...>& op) {
   require(static_cast<bool>(op), std::string(op.name) + " is not in the libraries of this CANN");
@@ -62,8 +30,8 @@ const cann::Op<Parameters...>& needed(const cann::Op<Parameters...>& op) {
 class Step {
  public:
   using Plan = std::function<cann::Status(std::uint64_t* workspace_bytes, aclOpExecutor** executor)>;
-  // Runs the first phase: throws Refusal when CANN does not have the op or the op does not take the operands. Written
-  // with braces, the arguments are made in their order.
+  // Runs the first phase: throws Unavailable when CANN does not have the op or the op does not take the operands.
+  // Written with braces, the arguments are made in their order.
   template <class... Parameters, class... Arguments>
   Step(Device& device, const cann::Op<Parameters...>& op, Arguments... arguments)
       : Step(device, needed(op).name, op.launch,
@@ -102,18 +70,43 @@ struct Overwritten {
   std::vector<std::byte> filled;
 };
 
-// An op on one device.
-struct Part {
-  explicit Part(Device& on) : device(on), operands(on) {}
+// An op on one device: its memory and tensors, released together, and its launches.
+class Part {
+  Tensor make(void* data, cann::DataType type, const Shape& view, const Shape& strides, const Shape& stored);
+
+  // Released after the launches that use them.
+  std::vector<Memory> memory_;
+  std::vector<Tensor> tensors_;
+  std::vector<TensorList> lists_;
+  std::vector<IntArray> arrays_;
+  std::vector<Scalar> scalars_;
+
+ public:
+  explicit Part(Device& on) : device(on) {}
 
   Device& device;
-  Operands operands;
   std::vector<std::vector<Step>> copies;   // the launches of an execution, for each copy of what is rotated
   std::function<void(cann::Stream)> call;  // of collectives, instead
   std::vector<Output> outputs;
   std::vector<Overwritten> overwritten;
   std::size_t turn = 0;
 
+  void* allocate(std::size_t bytes);
+  void* store(std::span<const float> values, cann::DataType type);
+  // Row-major without gaps, over memory that is there or over values that are stored for it.
+  aclTensor* tensor(void* data, cann::DataType type, const Shape& shape);
+  aclTensor* tensor(std::span<const float> values, cann::DataType type, const Shape& shape) {
+    return tensor(store(values, type), type, shape);
+  }
+  // [..., rows, columns] in memory, seen as [..., columns, rows].
+  aclTensor* transposed(std::span<const float> values, cann::DataType type, const Shape& stored);
+  // Of one tensor, whose values are stored or which is there.
+  aclTensorList* list(std::span<const float> values, cann::DataType type, const Shape& shape) {
+    return list(store(values, type), type, shape);
+  }
+  aclTensorList* list(void* data, cann::DataType type, const Shape& shape);
+  aclIntArray* array(std::span<const std::int64_t> values);
+  aclScalar* scalar(float value);
   // A tensor that the op writes and result() reads.
   aclTensor* output(cann::DataType type, const Shape& shape);
   // The launch of an execution, with the next copy of what is rotated.
@@ -124,8 +117,6 @@ struct Part {
   void fill_again() const;
   std::vector<float> read() const;
 };
-
-class RankGroup;
 
 class Op : public Prepared {
  public:
@@ -139,7 +130,7 @@ class Op : public Prepared {
 };
 
 // ---- Which call of CANN each op is, its operands as operands.h says, and the constraints of the call. All throw
-// Refusal when the op cannot be run: a function that this CANN lacks, a constraint that the shape breaks.
+// Unavailable when the op cannot be run: a function that this CANN lacks, a constraint that the shape breaks.
 
 // How often an operand of that size is there: `asked`, or, of 0, as often as exceeds twice the cache.
 class Rotation {
@@ -203,7 +194,25 @@ void require_collective(const cann::Functions& cann, const calibrate::Collective
 std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const calibrate::GemmShape& shape, Dtype dtype);
 void require_matmul_all_reduce(const cann::Functions& cann, const calibrate::GemmShape& shape, Dtype dtype);
 
-// Throws Refusal unless all of the sizes are positive.
+// Throws Unavailable unless all of the sizes are positive.
 void require_positive(std::initializer_list<std::int64_t> sizes, const char* op);
+
+// ---- How long a sequence of ops takes on the device.
+//
+// Passes are enqueued while the stream waits for an event that the host records last, so that the device never waits
+// for the host; the time is between two events on that stream, around the passes. A queue holds about a hundred
+// launches, so many passes are timed in several parts, which are summed. A sequence of several launches is captured as
+// a graph, where CANN can do that, and the graph is launched instead.
+
+struct Timing {
+  Seconds seconds;
+  bool graph = false;  // launched as a graph
+};
+
+// Ops of one device.
+Timing time_on_device(Device& device, std::span<Op* const> sequence, std::int64_t passes, bool graphs);
+
+// Ops of which some are on several devices; those on one are on the first. Of the slowest rank.
+Timing time_on_ranks(RankGroup& group, std::span<Op* const> sequence, std::int64_t passes);
 
 }  // namespace llmperf::replay::ascend

@@ -1,11 +1,9 @@
-#include "replay/ascend/timing.h"
-
 #include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "base/error.h"
-#include "replay/ascend/collectives.h"
+#include "replay/ascend/op.h"
 
 namespace llmperf::replay::ascend {
 namespace {

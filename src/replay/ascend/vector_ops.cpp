@@ -50,18 +50,18 @@ std::unique_ptr<Part> make_rope(Device& device, const VectorShape& s, Dtype dtyp
           fmt::format("{} rows are no whole tokens of {} + {} heads", s.tokens, s.heads, s.kv_heads));
   if (!first && !second) {
     needed(cann.aclnnApplyRotaryPosEmb);
-    throw Refusal{fmt::format("aclnnApplyRotaryPosEmb takes heads of {} elements, not {}", kFirstVersionWidth, width)};
+    throw Unavailable{
+        fmt::format("aclnnApplyRotaryPosEmb takes heads of {} elements, not {}", kFirstVersionWidth, width)};
   }
 
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   const std::int64_t tokens = s.tokens / (s.heads + s.kv_heads);
   const auto rotated = [&](std::uint32_t operand, std::int64_t heads) {
     const std::vector<float> values = filled(operand, {tokens, heads, width});
-    void* data = operands.store(values, type);
+    void* data = part->store(values, type);
     part->outputs.push_back({data, values.size(), type});
     part->overwritten.push_back({data, encode(values, type)});  // in place
-    return operands.tensor(data, type, {1, tokens, heads, width});
+    return part->tensor(data, type, {1, tokens, heads, width});
   };
   aclTensor* queries = rotated(0, s.heads);
   aclTensor* keys = rotated(1, s.kv_heads);
@@ -75,8 +75,8 @@ std::unique_ptr<Part> make_rope(Device& device, const VectorShape& s, Dtype dtyp
       sines[static_cast<std::size_t>(token * width + i)] = static_cast<float>(std::sin(angle));
     }
   }
-  aclTensor* cosine = operands.tensor(cosines, type, {1, tokens, 1, width});
-  aclTensor* sine = operands.tensor(sines, type, {1, tokens, 1, width});
+  aclTensor* cosine = part->tensor(cosines, type, {1, tokens, 1, width});
+  aclTensor* sine = part->tensor(sines, type, {1, tokens, 1, width});
   constexpr std::int64_t kBsnd = 1;
   if (first) {
     part->add_copy({device, cann.aclnnApplyRotaryPosEmb, queries, keys, cosine, sine, kBsnd});
@@ -98,16 +98,15 @@ std::unique_ptr<Part> make_vector(Device& device, const VectorShape& shape, Dtyp
   const DataType type = float_type(dtype, fmt::format("vector:{}", s.layer));
   const Shape rows = {s.tokens, s.width};
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
-  const auto input = [&](std::uint32_t operand) { return operands.tensor(filled(operand, rows), type, rows); };
+  const auto input = [&](std::uint32_t operand) { return part->tensor(filled(operand, rows), type, rows); };
   const auto output = [&] { return part->output(type, rows); };
   const auto gamma = [&](std::uint32_t operand) {
-    return operands.tensor(filled(operand, {s.width}, 1.0 / 8, 1), type, {s.width});
+    return part->tensor(filled(operand, {s.width}, 1.0 / 8, 1), type, {s.width});
   };
   // What norms leave besides.
   const auto inverse_deviation = [&] {
-    void* data = operands.allocate(stored_bytes(DataType::fp32, static_cast<std::size_t>(s.tokens)));
-    return operands.tensor(data, DataType::fp32, {s.tokens, 1});
+    void* data = part->allocate(stored_bytes(DataType::fp32, static_cast<std::size_t>(s.tokens)));
+    return part->tensor(data, DataType::fp32, {s.tokens, 1});
   };
   switch (kind) {
     case VectorKind::rms_norm:
@@ -118,17 +117,17 @@ std::unique_ptr<Part> make_vector(Device& device, const VectorShape& shape, Dtyp
                       inverse_deviation(), output()});
       break;
     case VectorKind::add:
-      part->add_copy({device, needed(cann.aclnnAdd), input(0), input(1), operands.scalar(1), output()});
+      part->add_copy({device, needed(cann.aclnnAdd), input(0), input(1), part->scalar(1), output()});
       break;
     case VectorKind::multiply: part->add_copy({device, needed(cann.aclnnMul), input(0), input(1), output()}); break;
     case VectorKind::activation: part->add_copy({device, needed(cann.aclnnSilu), input(0), output()}); break;
     case VectorKind::gated_activation: {
-      const auto gate_and_up = [&](const Shape& both) { return operands.tensor(filled(0, both), type, both); };
+      const auto gate_and_up = [&](const Shape& both) { return part->tensor(filled(0, both), type, both); };
       constexpr std::int64_t kLast = -1;
       part->add_copy({device, needed(cann.aclnnSwiGlu), gate_and_up({s.tokens, 2 * s.width}), kLast, output()});
       break;
     }
-    default: throw Refusal{fmt::format("the ascend backend has no kernel for vector:{}", s.layer)};
+    default: throw Unavailable{fmt::format("the ascend backend has no kernel for vector:{}", s.layer)};
   }
   return part;
 }
@@ -139,7 +138,6 @@ std::unique_ptr<Part> make_gather(Device& device, const calibrate::GatherShape& 
   const auto& op = needed(device.cann().aclnnEmbedding);
   const DataType type = float_type(dtype, "aclnnEmbedding");
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   std::vector<float> numbers(element_count({s.rows}));
   // fp32 holds the number of every row of a table of 2^24 rows.
   constexpr std::int64_t kMostRows = std::int64_t{1} << 24U;
@@ -147,12 +145,12 @@ std::unique_ptr<Part> make_gather(Device& device, const calibrate::GatherShape& 
   for (std::int64_t row = 0; row < s.rows; ++row) {
     numbers[static_cast<std::size_t>(row)] = static_cast<float>(gathered_row(row, s.table));
   }
-  aclTensor* indices = operands.tensor(numbers, DataType::int64, {s.rows});
+  aclTensor* indices = part->tensor(numbers, DataType::int64, {s.rows});
   aclTensor* output = part->output(type, {s.rows, s.width});
   const std::vector<float> table = filled(0, {s.table, s.width});
   const std::int64_t copies = rotation.copies(stored_bytes(type, table.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
-    part->add_copy({device, op, operands.tensor(table, type, {s.table, s.width}), indices, output});
+    part->add_copy({device, op, part->tensor(table, type, {s.table, s.width}), indices, output});
   }
   return part;
 }
@@ -164,17 +162,16 @@ std::unique_ptr<Part> make_cache_write(Device& device, const calibrate::CacheSha
   constexpr std::int64_t kBlock = 128;  // caches are allocated in blocks of tokens
   const std::int64_t places = divide_up(s.tokens, kBlock) * kBlock;
   auto part = std::make_unique<Part>(device);
-  Operands& operands = part->operands;
   const std::vector<float> first_place = {0};
-  aclTensor* indices = operands.tensor(first_place, DataType::int64, {1});
+  aclTensor* indices = part->tensor(first_place, DataType::int64, {1});
   std::vector<Step>& steps = part->copies.emplace_back();
   for (const std::uint32_t operand : {0U, 1U}) {
     const double scale = type == DataType::int8 ? 127 : 1;
     const std::vector<float> zeros(element_count({places, s.kv_heads, s.head_dim}), 0.0F);
-    void* cache = operands.store(zeros, type);
+    void* cache = part->store(zeros, type);
     const std::vector<float> update = filled(operand, {s.tokens, s.kv_heads, s.head_dim}, scale);
-    aclTensor* cached = operands.tensor(cache, type, {1, places, s.kv_heads, s.head_dim});
-    aclTensor* updates = operands.tensor(update, type, {1, s.tokens, s.kv_heads, s.head_dim});
+    aclTensor* cached = part->tensor(cache, type, {1, places, s.kv_heads, s.head_dim});
+    aclTensor* updates = part->tensor(update, type, {1, s.tokens, s.kv_heads, s.head_dim});
     constexpr std::int64_t kTokens = 1;  // axis of [sequence, token, head, element]
     steps.push_back({device, op, cached, indices, updates, kTokens});
     part->outputs.push_back({cache, update.size(), type});

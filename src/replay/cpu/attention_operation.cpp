@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "calibrate/row_ops.h"
 #include "replay/cpu/operation.h"
@@ -25,131 +27,49 @@ struct AttentionPlan {
   bool shared = false;         // values are the first elements of the keys
 };
 
-class AttentionOperation final : public Operation {
- public:
-  AttentionOperation(const Workshop& shop, Element element, const AttentionPlan& plan, std::int64_t copies)
-      : Operation(copies),
-        kernels_(element == Element::f32 ? shop.kernels->attention_f32 : shop.kernels->attention_bf16),
-        element_(element),
-        plan_(plan),
-        shape_(plan_.shape),
-        group_(shape_.heads / shape_.kv_heads) {
-    ThreadPool& pool = *shop.pool;
-    const calibrate::AttentionShape& shape = shape_;
-    const std::int64_t cached = shape.batch * shape.kv_len * shape.kv_heads;
-    q_ = filled(pool, element, shape.batch * shape.q_len * shape.heads * shape.head_dim, 1, {.operand = 0});
-    k_ = filled(pool, element, cached * shape.head_dim, copies, {.operand = 1});
-    if (!plan.shared) v_ = filled(pool, element, cached * plan.v_dim, copies, {.operand = 2});
-    y_ = zeroed(pool, results() * bytes_of(element));
+// How an op is divided, and where its operands lie.
+struct Attention {
+  AttentionPlan plan;
+  std::int64_t element = 0;  // bytes
+  std::byte* q = nullptr;
+  Rotated k = {};
+  Rotated v = {};
+  std::byte* y = nullptr;
+  std::int64_t group = 1;         // query heads per KV head
+  std::int64_t tile_queries = 1;  // at most
+  std::int64_t tiles = 1;         // of queries, per sequence and KV head
+  std::int64_t heads = 1;         // sequences x KV heads
+  std::int64_t parts = 1;         // of the keys
 
-    tile_queries_ = std::clamp<std::int64_t>(kTileRows / group_, 1, shape.q_len);
-    tiles_ = (shape.q_len + tile_queries_ - 1) / tile_queries_;
-    heads_ = shape.batch * shape.kv_heads;
-    const std::int64_t wanted = (pool.threads() + heads_ * tiles_ - 1) / (heads_ * tiles_);
-    parts_ = std::clamp<std::int64_t>(shape.kv_len / kPartKeys, 1, wanted);
-    const std::int64_t rows = tile_queries_ * group_;
-    state_stride_ = whole_lines(attention_state(rows, plan.v_dim) * 4) / 4;
-    scratch_stride_ = whole_lines(attention_scratch(rows, shape.head_dim, plan.v_dim) * 4) / 4;
-    scratch_ = zeroed(pool, pool.threads() * scratch_stride_ * 4);
-    // Joined parts need the states of all tiles at once, else a thread needs room for one.
-    states_ = zeroed(pool, (parts_ > 1 ? heads_ * tiles_ * parts_ : pool.threads()) * state_stride_ * 4);
-  }
-
-  void execute(const Team& team, std::int64_t turn) override {
-    // Every thread comes once in vain, so the counter need not be set back between executions.
-    const std::int64_t items = heads_ * tiles_ * parts_;
-    const std::int64_t before = turn * (items + team.threads);
-    float* scratch = scratch_.as<float>() + team.thread * scratch_stride_;
-    while (true) {
-      const std::int64_t item = next_.fetch_add(1, std::memory_order_relaxed) - before;
-      if (item >= items) break;
-      const std::int64_t index = item / parts_;
-      AttentionTile t = tile(index, turn);
-      const Range keys = part_of(shape_.kv_len, kKeyBlock, static_cast<int>(item % parts_), static_cast<int>(parts_));
-      t.first_key = keys.first;
-      t.last_key = keys.last;
-      float* state = states_.as<float>() + (parts_ > 1 ? item : team.thread) * state_stride_;
-      kernels_.tile(t, state, scratch);
-      if (parts_ == 1) kernels_.finish(state, 1, 0, t, result(index), 0, t.queries * t.group);
-    }
-    if (parts_ == 1) return;
-    team.wait();
-    for (std::int64_t index = 0; index < heads_ * tiles_; ++index) {
-      const AttentionTile t = tile(index, turn);
-      const Range rows = part_of(t.queries * t.group, 1, team.thread, team.threads);
-      kernels_.finish(states_.as<float>() + index * parts_ * state_stride_, parts_, state_stride_, t, result(index),
-                      rows.first, rows.last);
-    }
-  }
-
-  std::vector<float> read() const override { return to_floats(y_.data(), element_, results()); }
-  const Buffer* rotated() const override { return &k_; }
-
- private:
-  struct Place {
-    std::int64_t batch;
-    std::int64_t kv_head;
-    std::int64_t first_query;
-  };
-  Place place(std::int64_t index) const {
-    const std::int64_t head = index % heads_;
-    const std::int64_t from_last = tiles_ - 1 - index / heads_;
-    return {head / shape_.kv_heads, head % shape_.kv_heads, from_last * tile_queries_};
-  }
-  // Elements of the result.
-  std::int64_t results() const { return shape_.batch * shape_.q_len * shape_.heads * plan_.v_dim; }
-  // Where a tile's queries begin, in heads.
-  std::int64_t first_row(const Place& p) const {
-    return (p.batch * shape_.q_len + p.first_query) * shape_.heads + p.kv_head * group_;
-  }
-  void* result(std::int64_t index) const {
-    return y_.data() + first_row(place(index)) * plan_.v_dim * bytes_of(element_);
-  }
-  // Where the keys (or values) of a tile begin, heads of `width` elements.
-  const std::byte* cached(const Buffer& buffer, const Place& p, std::int64_t width, std::int64_t turn) const {
-    const std::int64_t head = (p.batch * shape_.kv_len * shape_.kv_heads + p.kv_head) * width * bytes_of(element_);
-    return buffer.data() + turn % copies() * (buffer.bytes() / copies()) + head;
-  }
-
-  AttentionTile tile(std::int64_t index, std::int64_t turn) const {
-    const Place p = place(index);
+  // Tile `index`, over all keys, and where its result begins.
+  std::pair<AttentionTile, std::byte*> tile(std::int64_t index, std::int64_t turn) const {
+    const calibrate::AttentionShape& s = plan.shape;
+    const std::int64_t sequence = index % heads / s.kv_heads;
+    const std::int64_t kv_head = index % heads % s.kv_heads;
+    const std::int64_t first_query = (tiles - 1 - index / heads) * tile_queries;
+    const std::int64_t row = (sequence * s.q_len + first_query) * s.heads + kv_head * group;
+    const std::int64_t key = sequence * s.kv_len * s.kv_heads + kv_head;
     AttentionTile t;
-    t.q = q_.data() + first_row(p) * shape_.head_dim * bytes_of(element_);
-    t.k = cached(k_, p, shape_.head_dim, turn);
-    t.v = plan_.shared ? t.k : cached(v_, p, plan_.v_dim, turn);
-    t.q_stride = shape_.heads * shape_.head_dim;
-    t.k_stride = shape_.kv_heads * shape_.head_dim;
-    t.v_stride = plan_.shared ? t.k_stride : shape_.kv_heads * plan_.v_dim;
-    t.y_stride = shape_.heads * plan_.v_dim;
-    t.queries = std::min(tile_queries_, shape_.q_len - p.first_query);
-    t.group = group_;
-    t.head_dim = shape_.head_dim;
-    t.v_dim = plan_.v_dim;
-    t.visible = shape_.causal ? shape_.kv_len - shape_.q_len + p.first_query + 1 : shape_.kv_len;
-    t.visible_step = shape_.causal ? 1 : 0;
-    t.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(plan_.scaled_by)));
-    return t;
+    t.q = q + row * s.head_dim * element;
+    t.k = k.at(turn) + key * s.head_dim * element;
+    t.v = plan.shared ? t.k : v.at(turn) + key * plan.v_dim * element;
+    t.q_stride = s.heads * s.head_dim;
+    t.k_stride = s.kv_heads * s.head_dim;
+    t.v_stride = plan.shared ? t.k_stride : s.kv_heads * plan.v_dim;
+    t.y_stride = s.heads * plan.v_dim;
+    t.queries = std::min(tile_queries, s.q_len - first_query);
+    t.group = group;
+    t.head_dim = s.head_dim;
+    t.v_dim = plan.v_dim;
+    t.visible = s.causal ? s.kv_len - s.q_len + first_query + 1 : s.kv_len;
+    t.visible_step = s.causal ? 1 : 0;
+    t.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(plan.scaled_by)));
+    return {t, y + row * plan.v_dim * element};
   }
-
-  AttentionKernels kernels_;
-  Element element_;
-  AttentionPlan plan_;
-  const calibrate::AttentionShape& shape_;
-  std::int64_t group_;  // query heads per KV head
-  Buffer q_, k_, v_, y_;
-  std::int64_t tile_queries_ = 1;
-  std::int64_t tiles_ = 1;  // of queries, per sequence and KV head
-  std::int64_t heads_ = 1;  // sequences x KV heads
-  std::int64_t parts_ = 1;  // of the keys
-  Buffer scratch_;          // per thread
-  std::int64_t scratch_stride_ = 0;
-  Buffer states_;  // per thread, or per tile and part
-  std::int64_t state_stride_ = 0;
-  std::atomic<std::int64_t> next_ = 0;
 };
 
 Operated operated(const Workshop& shop, Dtype dtype, const AttentionPlan& plan, std::int64_t asked) {
-  const calibrate::AttentionShape& s = plan.shape;
+  const calibrate::AttentionShape s = plan.shape;
   const Element type = element_of(dtype, "attention");
   const auto queries = bytes_of_tensor({s.batch, s.q_len, s.heads, s.head_dim}, Element::f32);
   const std::int64_t width = s.head_dim + (plan.shared ? 0 : plan.v_dim);
@@ -159,7 +79,51 @@ Operated operated(const Workshop& shop, Dtype dtype, const AttentionPlan& plan, 
           fmt::format("{} query heads cannot share {} KV heads evenly", s.heads, s.kv_heads));
   require(!s.causal || s.kv_len >= s.q_len,
           fmt::format("the first of {} queries would see none of {} keys", s.q_len, s.kv_len));
-  return std::make_unique<AttentionOperation>(shop, type, plan, shop.copies(asked, cached, 3 * queries));
+  ThreadPool& pool = *shop.pool;
+  auto op = std::make_unique<Operation>(shop, shop.copies(asked, cached, 3 * queries));
+  Attention a{.plan = plan, .element = bytes_of(type)};
+  const std::int64_t keys = s.batch * s.kv_len * s.kv_heads;
+  a.q = op->input(type, s.batch * s.q_len * s.heads * s.head_dim, {.operand = 0});
+  if (!plan.shared) a.v = op->rotated(type, keys * plan.v_dim, {.operand = 2});
+  a.k = op->rotated(type, keys * s.head_dim, {.operand = 1});
+  a.y = op->output(type, s.batch * s.q_len * s.heads * plan.v_dim);
+  a.group = s.heads / s.kv_heads;
+  a.tile_queries = std::clamp<std::int64_t>(kTileRows / a.group, 1, s.q_len);
+  a.tiles = (s.q_len + a.tile_queries - 1) / a.tile_queries;
+  a.heads = s.batch * s.kv_heads;
+  const std::int64_t wanted = (pool.threads() + a.heads * a.tiles - 1) / (a.heads * a.tiles);
+  a.parts = std::clamp<std::int64_t>(s.kv_len / kPartKeys, 1, wanted);
+  const std::int64_t rows = a.tile_queries * a.group;
+  shop.scratch->reserve(pool, attention_scratch(rows, s.head_dim, plan.v_dim));
+  // Joined parts need the states of all tiles at once, else a thread needs room for one.
+  const std::int64_t stride = whole_line_floats(attention_state(rows, plan.v_dim));
+  const std::int64_t room = (a.parts > 1 ? a.heads * a.tiles * a.parts : pool.threads()) * stride;
+  auto* const states = reinterpret_cast<float*>(op->room(room * 4));
+  const auto next = std::make_shared<std::atomic<std::int64_t>>(0);
+  op->execute = [=, &kernels = shop.kernels->of(type), scratch = shop.scratch](const Team& team, std::int64_t turn) {
+    // Every thread comes once in vain, so the counter need not be set back between executions.
+    const std::int64_t items = a.heads * a.tiles * a.parts;
+    const std::int64_t before = turn * (items + team.threads);
+    while (true) {
+      const std::int64_t item = next->fetch_add(1, std::memory_order_relaxed) - before;
+      if (item >= items) break;
+      auto [t, result] = a.tile(item / a.parts, turn);
+      const Range part = part_of(s.kv_len, kKeyBlock, static_cast<int>(item % a.parts), static_cast<int>(a.parts));
+      t.first_key = part.first;
+      t.last_key = part.last;
+      float* state = states + (a.parts > 1 ? item : team.thread) * stride;
+      kernels.attention(t, state, scratch->of(team.thread));
+      if (a.parts == 1) kernels.finish_attention(state, 1, 0, t, result, 0, t.queries * t.group);
+    }
+    if (a.parts == 1) return;
+    team.wait();
+    for (std::int64_t index = 0; index < a.heads * a.tiles; ++index) {
+      const auto [t, result] = a.tile(index, turn);
+      const Range share = part_of(t.queries * t.group, 1, team.thread, team.threads);
+      kernels.finish_attention(states + index * a.parts * stride, a.parts, stride, t, result, share.first, share.last);
+    }
+  };
+  return op;
 }
 
 }  // namespace

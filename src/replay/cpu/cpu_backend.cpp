@@ -6,20 +6,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "replay/cpu/gemm_operation.h"
 #include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {
 namespace {
-
-std::string eigen_name(Isa isa) {
-  return fmt::format("Eigen {}.{}.{} ({})", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, name(isa));
-}
 
 std::string binary(std::int64_t bytes) { return format_bytes_binary(Bytes{static_cast<double>(bytes)}); }
 
@@ -68,22 +62,15 @@ class CpuBackend final : public Backend {
         machine_(read_machine()),
         pool_(processors_for(options.threads, machine_.processors)) {
     std::string why_not;
-    if (gemm_ == Gemm::openblas && openblas_name(why_not).empty()) throw Error::failed("no OpenBLAS: " + why_not);
     if (gemm_ == Gemm::onednn && onednn_name(why_not).empty()) throw Error::failed("no oneDNN: " + why_not);
-    shop_ = {.kernels = &kernels(isa), .gemm = gemm_, .pool = &pool_, .last_level = last_level_bytes(machine_)};
-    if (gemm_ == Gemm::best) shop_.best_fp32 = fastest();
+    shop_ = {.kernels = &kernels(isa),
+             .gemm = gemm_,
+             .pool = &pool_,
+             .scratch = &scratch_,
+             .last_level = last_level_bytes(machine_)};
   }
 
   Description describe() const override;
-
-  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const calibrate::OpRow& op,
-                                                               std::int64_t copies) override {
-    try {
-      return std::visit(Maker{shop_, op.dtype, copies}, op.shape);
-    } catch (Refusal& refusal) {
-      return Unavailable{std::move(refusal.reason)};
-    }
-  }
 
   Seconds run(std::span<Prepared* const> sequence, std::int64_t passes) override {
     std::vector<Step> steps = steps_of(sequence);
@@ -114,27 +101,8 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  // Libraries differ by what they make of a processor they do not know: OpenBLAS takes the kernels of an old one.
-  Gemm fastest() {
-    Gemm best = Gemm::eigen;
-    double least = std::numeric_limits<double>::infinity();
-    for (const Gemm library : {Gemm::eigen, Gemm::openblas, Gemm::onednn}) {
-      Workshop shop = shop_;
-      shop.gemm = library;
-      std::unique_ptr<Operation> made;
-      try {
-        made = make_gemm(shop, Dtype::fp32, {.m = 128, .n = 1024, .k = 1024}, 1);
-      } catch (const Refusal&) {
-        continue;
-      }
-      Prepared* const one[] = {made.get()};
-      for (int sample = 0; sample < 5; ++sample) {
-        const double seconds = run(one, 1).value;
-        if (seconds < least) best = library;
-        least = std::min(least, seconds);
-      }
-    }
-    return best;
+  std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) override {
+    return std::visit(Maker{shop_, op.dtype, copies}, op.shape);
   }
 
   static void check(const Operation& op) {
@@ -145,6 +113,7 @@ class CpuBackend final : public Backend {
   Gemm gemm_;
   Machine machine_;
   ThreadPool pool_;
+  Scratch scratch_;
   Workshop shop_;
 };
 
@@ -165,16 +134,10 @@ Description CpuBackend::describe() const {
   }
   d.facts.emplace_back("memory", binary(machine_.memory));
   std::string why_not;
-  const auto library = [&](Gemm gemm) {
-    const std::string name = gemm == Gemm::openblas ? openblas_name(why_not)
-                             : gemm == Gemm::onednn ? onednn_name(why_not)
-                                                    : std::string();
-    return name.empty() ? eigen_name(isa_) : name;
-  };
-  const bool best = gemm_ == Gemm::best;
-  d.facts.emplace_back("products in fp32",
-                       library(best ? shop_.best_fp32 : gemm_) + (best ? ", the fastest here" : ""));
-  d.facts.emplace_back("in bf16 and int8", library(best ? Gemm::onednn : gemm_));
+  const std::string onednn = gemm_ == Gemm::eigen ? "" : onednn_name(why_not);
+  const std::string eigen =
+      fmt::format("Eigen {}.{}.{} ({})", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, name(isa_));
+  d.facts.emplace_back("products", onednn.empty() ? eigen : onednn);
   utsname system = {};
   if (uname(&system) == 0) d.facts.emplace_back("kernel", fmt::format("{} {}", system.sysname, system.release));
   return d;
@@ -198,16 +161,6 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, Isa isa) {
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
   return make_cpu_backend(options, supported_isas().back());
-}
-
-std::vector<std::string> gemm_libraries() {
-  std::vector<std::string> names = {eigen_name(supported_isas().back())};
-  std::string why_not;
-  const std::string blas = openblas_name(why_not);
-  names.push_back(blas.empty() ? "OpenBLAS: not here, " + why_not : blas);
-  const std::string dnnl = onednn_name(why_not);
-  names.push_back(dnnl.empty() ? "oneDNN: not here, " + why_not : dnnl);
-  return names;
 }
 
 }  // namespace llmperf::replay::cpu

@@ -9,12 +9,12 @@
 
 namespace llmperf::replay::cpu {
 
-// Who multiplies matrices. Eigen is always there; the others where their libraries are installed.
-enum class Gemm : unsigned char { best, eigen, openblas, onednn };
+// Who multiplies matrices. Eigen is always there, oneDNN where its library is installed.
+enum class Gemm : unsigned char { best, eigen, onednn };
 
 struct CpuOptions {
   int threads = 0;         // 0: one per processor that this process may run on
-  Gemm gemm = Gemm::best;  // best: for bf16 and int8 oneDNN, for fp32 the fastest of all on a product of 128 rows
+  Gemm gemm = Gemm::best;  // best: oneDNN where it is there, has a kernel and is the faster, else Eigen
 };
 
 // Throws Error(bad_input) for more threads than processors, Error(failed) for a library that was asked for and is not
@@ -26,8 +26,5 @@ enum class Isa : unsigned char;
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, Isa isa);
 // The processors that a pool of `threads` threads (0: all) runs on. Throws Error(bad_input) for more than there are.
 std::vector<int> processors_for(int threads, const std::vector<int>& available);
-
-// The libraries that multiply here, for people: "Eigen 3.4 (AVX-512)", "OpenBLAS 0.3.21 (libopenblas.so.0)".
-std::vector<std::string> gemm_libraries();
 
 }  // namespace llmperf::replay::cpu

@@ -17,9 +17,10 @@ namespace llmperf::replay::cpu {
 namespace {
 
 struct MeasuredPeak {
+  const char* engine;
   Dtype dtype;
   FlopsPerSecond rate;
-  std::string how;  // "vdpbf16ps in registers"
+  const char* how;
 };
 
 struct MeasuredBandwidth {
@@ -95,35 +96,27 @@ __attribute__((target("avx512f,avx512vnni"))) void multiply_int8(std::int64_t ro
   }
 }
 
-MeasuredPeak peak_of(ThreadPool& pool, Dtype dtype, double flops_per_round, const char* how,
-                     void (*multiply)(std::int64_t)) {
-  const double seconds = seconds_per_unit(pool, kRounds, [&](const Team&, std::int64_t rounds) { multiply(rounds); });
-  return {dtype, FlopsPerSecond{flops_per_round * pool.threads() / seconds}, how};
-}
-
 #endif
 
-// Multiply-adds of vectors of fp32 on all threads at once, in registers.
-MeasuredPeak vector_peak(ThreadPool& pool, const Kernels& kernels) {
-  const double seconds = seconds_per_unit(
-      pool, kRounds, [&](const Team&, std::int64_t rounds) { use(static_cast<double>(kernels.fma(rounds))); });
-  return {Dtype::fp32, FlopsPerSecond{static_cast<double>(kernels.flops_per_round) * pool.threads() / seconds},
-          "multiply-adds in registers"};
-}
-
-// Of instructions that multiply narrower types and add in pairs or fours: avx512_bf16 and avx512_vnni. Empty where the
-// processor has none.
-std::vector<MeasuredPeak> matrix_peaks(ThreadPool& pool) {
+// Multiply-adds on all threads at once, in registers: of vectors of fp32, and by instructions that multiply narrower
+// types and add in pairs or fours, where the processor has them.
+std::vector<MeasuredPeak> measure_peaks(ThreadPool& pool, const Kernels& kernels) {
   std::vector<MeasuredPeak> peaks;
+  const auto add = [&](const char* engine, Dtype dtype, std::int64_t flops_per_round, const char* how,
+                       const std::function<void(std::int64_t rounds)>& multiply) {
+    const double seconds = seconds_per_unit(pool, kRounds, [&](const Team&, std::int64_t rounds) { multiply(rounds); });
+    peaks.push_back(
+        {engine, dtype, FlopsPerSecond{static_cast<double>(flops_per_round * pool.threads()) / seconds}, how});
+  };
+  add("vector", Dtype::fp32, kernels.flops_per_round, "multiply-adds in registers",
+      [&](std::int64_t rounds) { use(static_cast<double>(kernels.fma(rounds))); });
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512bf16")) {  // 16 sums of 2 products
-    peaks.push_back(peak_of(pool, Dtype::bf16, 16 * 2 * 2 * kChains, "vdpbf16ps in registers", multiply_bf16));
+    add("matrix", Dtype::bf16, 16 * 2 * 2 * kChains, "vdpbf16ps in registers", multiply_bf16);
   }
   if (__builtin_cpu_supports("avx512vnni")) {  // 16 sums of 4 products
-    peaks.push_back(peak_of(pool, Dtype::int8, 16 * 4 * 2 * kChains, "vpdpbusd in registers", multiply_int8));
+    add("matrix", Dtype::int8, 16 * 4 * 2 * kChains, "vpdpbusd in registers", multiply_int8);
   }
-#else
-  (void)pool;
 #endif
   return peaks;
 }
@@ -145,7 +138,7 @@ MeasuredBandwidth memory_bandwidth(ThreadPool& pool, const Kernels& kernels, std
   };
   MeasuredBandwidth found;
   found.read = rate(3, [&](Range r) {
-    for (const float* from : {a, b, c}) use(static_cast<double>(kernels.sum(from + r.first, r.size())));
+    for (const float* from : {a, b, c}) use(static_cast<double>(kernels.read(from + r.first, r.size())));
   });
   found.copy = rate(2, [&](Range r) { kernels.copy(a + r.first, b + r.first, r.size()); });
   found.triad = rate(3, [&](Range r) { kernels.triad(a + r.first, b + r.first, c + r.first, r.size()); });
@@ -153,17 +146,6 @@ MeasuredBandwidth memory_bandwidth(ThreadPool& pool, const Kernels& kernels, std
 }
 
 constexpr std::int64_t kMinArrays = std::int64_t{256} << 20;  // bytes that no cache holds, where none is known
-
-// "- {name: L2, capacity: 2 MiB, provenance: measured}" for every level but memory.
-std::string cache_line(const CacheLevel& cache) {
-  return fmt::format("  - {{name: L{}, capacity: {} KiB, provenance: measured}}\n", cache.level,
-                     cache.bytes * cache.instances / 1024);
-}
-
-std::string peak_line(const char* engine, const MeasuredPeak& peak) {
-  return fmt::format("  - {{engine: {}, dtype: {}, rate: {:.1f} GFLOP/s, provenance: measured}}  # {}\n", engine,
-                     name(peak.dtype), peak.rate.value / 1e9, peak.how);
-}
 
 // Text in single quotes, as YAML wants them inside.
 std::string quoted(const std::string& text) {
@@ -183,8 +165,7 @@ std::string describe_device(const CpuOptions& options) {
   const Isa isa = supported_isas().back();
   const Kernels& table = kernels(isa);
 
-  const MeasuredPeak vector = vector_peak(pool, table);
-  const std::vector<MeasuredPeak> matrix = matrix_peaks(pool);
+  const std::vector<MeasuredPeak> peaks = measure_peaks(pool, table);
   const std::int64_t arrays = std::max(kMinArrays, std::int64_t{3} * kRotatedCaches * last_level_bytes(machine));
   const std::int64_t free = free_memory();
   if (free < 3 * kMinArrays) throw Error::failed("too little free memory to measure its bandwidth");
@@ -205,10 +186,16 @@ std::string describe_device(const CpuOptions& options) {
 #endif
   text += fmt::format("kind: cpu\nsource: measured with {} on {} thread{}\n", name(isa), pool.threads(),
                       pool.threads() == 1 ? "" : "s");
-  text += "peaks:\n" + peak_line("vector", vector);
-  for (const MeasuredPeak& peak : matrix) text += peak_line("matrix", peak);
+  text += "peaks:\n";
+  for (const auto& [engine, dtype, rate, how] : peaks) {
+    text += fmt::format("  - {{engine: {}, dtype: {}, rate: {:.1f} GFLOP/s, provenance: measured}}  # {}\n", engine,
+                        name(dtype), rate.value / 1e9, how);
+  }
   text += "memory:\n";
-  for (const CacheLevel& cache : machine.caches) text += cache_line(cache);
+  for (const CacheLevel& cache : machine.caches) {
+    text += fmt::format("  - {{name: L{}, capacity: {} KiB, provenance: measured}}\n", cache.level,
+                        cache.bytes * cache.instances / 1024);
+  }
   text += fmt::format(
       "  - {{name: DRAM, capacity: {} KiB, bandwidth: {:.2f} GB/s, provenance: measured, bandwidth_provenance: "
       "measured}}\n",

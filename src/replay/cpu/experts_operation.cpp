@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
-#include "replay/cpu/gemm_operation.h"
+#include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {
 namespace {
@@ -37,103 +38,22 @@ std::vector<std::vector<std::int64_t>> deal(const ExpertsShape& s) {
   return tokens;
 }
 
-class ExpertsOperation final : public Operation {
- public:
-  ExpertsOperation(const Workshop& shop, Dtype dtype, Element element, const ExpertsShape& s,
-                   const std::vector<std::vector<std::int64_t>>& tokens, std::int64_t copies)
-      : Operation(copies),
-        kernels_(element == Element::f32 ? shop.kernels->f32 : shop.kernels->bf16),
-        element_(element),
-        shape_(s),
-        row_bytes_(s.hidden * bytes_of(element)),
-        picks_(static_cast<std::size_t>(s.m)) {
-    const std::int64_t up_columns = (calibrate::has_gate(s) ? 2 : 1) * width();
-    x_ = filled(*shop.pool, element, s.m * s.hidden, 1, {.operand = 0});
-    y_ = zeroed(*shop.pool, s.m * row_bytes_);
-    const auto scratch = std::make_shared<GemmScratch>();
-    const auto product = [&](std::uint32_t operand, std::size_t expert, std::int64_t n, std::int64_t k, double scale) {
-      GemmPlan plan = plan_of(dtype, {.m = static_cast<std::int64_t>(tokens[expert].size()), .n = n, .k = k});
-      plan.copies = copies;
-      plan.weights.operand = operand;
-      plan.weights.scale = static_cast<float>(scale / std::sqrt(static_cast<double>(k)));
-      plan.weights.first = static_cast<std::int64_t>(expert) * n * k;
-      plan.scratch = scratch;
-      plan.joined = true;
-      return make_product(shop, plan);
-    };
-    for (std::size_t e = 0; e < tokens.size(); ++e) {
-      if (tokens[e].empty()) continue;
-      Expert expert{.rows = static_cast<std::int64_t>(tokens[e].size()),
-                    .up = product(1, e, up_columns, s.hidden, 1),
-                    .down = product(2, e, s.hidden, width(), 1 / static_cast<double>(s.topk))};
-      for (std::int64_t i = 0; i < expert.rows; ++i) {
-        const std::int64_t token = tokens[e][static_cast<std::size_t>(i)];
-        rows_.push_back({x_.data() + token * row_bytes_, expert.up->x() + i * row_bytes_});
-        picks_[static_cast<std::size_t>(token)].push_back(expert.down->y() + i * row_bytes_);
-      }
-      experts_.push_back(std::move(expert));
-    }
-  }
+struct Expert {
+  std::int64_t rows;
+  Product up;  // gate and up in one where there is a gate
+  Product down;
+};
+// A row of x on its way to an expert.
+struct Row {
+  const std::byte* from;
+  std::byte* to;
+};
 
-  void execute(const Team& team, std::int64_t turn) override {
-    const Range rows = part_of(static_cast<std::int64_t>(rows_.size()), 1, team.thread, team.threads);
-    for (std::int64_t i = rows.first; i < rows.last; ++i) {
-      const Row& row = rows_[static_cast<std::size_t>(i)];
-      std::memcpy(row.to, row.from, static_cast<std::size_t>(row_bytes_));
-    }
-    team.wait();
-    for (const Expert& expert : experts_) expert.up->execute(team, turn);
-    team.wait();
-    const RowKernel activation = calibrate::has_gate(shape_) ? kernels_.gated_silu : kernels_.silu;
-    for (const Expert& expert : experts_) {
-      const Range share = part_of(expert.rows * width(), kActivationGrain, team.thread, team.threads);
-      RowArgs args{.in = {expert.up->y()}, .out = {expert.down->x()}, .width = width()};
-      if (share.size() > 0) activation(args, share.first, share.last);
-    }
-    team.wait();
-    for (const Expert& expert : experts_) expert.down->execute(team, turn);
-    team.wait();
-    const Range tokens = part_of(shape_.m, 1, team.thread, team.threads);
-    for (std::int64_t t = tokens.first; t < tokens.last; ++t) {
-      const std::vector<const void*>& picks = picks_[static_cast<std::size_t>(t)];
-      if (picks.empty()) continue;  // all are elsewhere, and y is zero
-      const auto count = static_cast<std::int64_t>(picks.size());
-      kernels_.sum(picks.data(), count, y_.data() + t * row_bytes_, 0, shape_.hidden);
-    }
-  }
-
-  std::vector<float> read() const override { return to_floats(y_.data(), element_, shape_.m * shape_.hidden); }
-  std::string failure() const override {
-    for (const Expert& expert : experts_) {
-      for (const auto* product : {expert.up.get(), expert.down.get()}) {
-        if (std::string failure = product->failure(); !failure.empty()) return failure;
-      }
-    }
-    return {};
-  }
-
- private:
-  struct Expert {
-    std::int64_t rows;
-    std::unique_ptr<GemmOperation> up;  // gate and up in one where there is a gate
-    std::unique_ptr<GemmOperation> down;
-  };
-  // A row of x on its way to an expert.
-  struct Row {
-    const std::byte* from;
-    std::byte* to;
-  };
-
-  std::int64_t width() const { return shape_.inter / shape_.tp; }
-
-  RowKernels kernels_;
-  Element element_;
-  ExpertsShape shape_;
-  std::int64_t row_bytes_;
-  Buffer x_, y_;
-  std::vector<Expert> experts_;  // that have rows
-  std::vector<Row> rows_;
-  std::vector<std::vector<const void*>> picks_;  // of each token: its rows of results
+// The experts that have rows, and what lies between their products.
+struct Experts {
+  std::vector<Expert> experts;
+  std::vector<Row> rows;
+  std::vector<std::vector<const void*>> picks;  // of each token: its rows of results
 };
 
 }  // namespace
@@ -154,7 +74,67 @@ Operated make_experts(const Workshop& shop, Dtype dtype, const ExpertsShape& s, 
   const std::int64_t active =
       std::ssize(tokens) - std::count_if(tokens.begin(), tokens.end(), [](const auto& t) { return t.empty(); });
   const std::int64_t weights = bytes_of_tensor({active, calibrate::has_gate(s) ? 3 : 2, s.hidden, width}, type);
-  return std::make_unique<ExpertsOperation>(shop, dtype, type, s, tokens, shop.copies(asked, weights, others));
+  const std::int64_t copies = shop.copies(asked, weights, others);
+
+  auto op = std::make_unique<Operation>(shop, copies);
+  const std::int64_t row_bytes = s.hidden * bytes_of(type);
+  const std::byte* x = op->input(type, s.m * s.hidden, {.operand = 0});
+  std::byte* y = op->output(type, s.m * s.hidden);
+  const auto product = [&](std::uint32_t operand, std::size_t expert, std::int64_t n, std::int64_t k, double scale) {
+    GemmPlan plan = plan_of(dtype, {.m = std::ssize(tokens[expert]), .n = n, .k = k});
+    plan.copies = copies;
+    plan.weights.operand = operand;
+    plan.weights.scale = static_cast<float>(scale / std::sqrt(static_cast<double>(k)));
+    plan.weights.first = static_cast<std::int64_t>(expert) * n * k;
+    plan.joined = true;
+    return make_product(shop, plan);
+  };
+  const auto all = std::make_shared<Experts>();
+  all->picks.resize(static_cast<std::size_t>(s.m));
+  for (std::size_t e = 0; e < tokens.size(); ++e) {
+    if (tokens[e].empty()) continue;
+    Expert& expert = all->experts.emplace_back();
+    expert.rows = std::ssize(tokens[e]);
+    expert.up = product(1, e, (calibrate::has_gate(s) ? 2 : 1) * width, s.hidden, 1);
+    expert.down = product(2, e, s.hidden, width, 1 / static_cast<double>(s.topk));
+    for (std::int64_t i = 0; i < expert.rows; ++i) {
+      const std::int64_t token = tokens[e][static_cast<std::size_t>(i)];
+      all->rows.push_back({x + token * row_bytes, expert.up.x + i * row_bytes});
+      all->picks[static_cast<std::size_t>(token)].push_back(expert.down.y + i * row_bytes);
+    }
+  }
+  const TypedKernels& kernels = shop.kernels->of(type);
+  const RowKernel activation = calibrate::has_gate(s) ? kernels.gated_silu : kernels.silu;
+  op->execute = [=, &kernels, m = s.m, hidden = s.hidden](const Team& team, std::int64_t turn) {
+    const Range gathered = part_of(std::ssize(all->rows), 1, team.thread, team.threads);
+    for (std::int64_t i = gathered.first; i < gathered.last; ++i) {
+      const Row& row = all->rows[static_cast<std::size_t>(i)];
+      std::memcpy(row.to, row.from, static_cast<std::size_t>(row_bytes));
+    }
+    team.wait();
+    for (const Expert& expert : all->experts) expert.up.op->execute(team, turn);
+    team.wait();
+    for (const Expert& expert : all->experts) {
+      const Range share = part_of(expert.rows * width, kActivationGrain, team.thread, team.threads);
+      RowArgs args{.in = {expert.up.y}, .out = {expert.down.x}, .width = width};
+      if (share.size() > 0) activation(args, share.first, share.last);
+    }
+    team.wait();
+    for (const Expert& expert : all->experts) expert.down.op->execute(team, turn);
+    team.wait();
+    const Range share = part_of(m, 1, team.thread, team.threads);
+    for (std::int64_t t = share.first; t < share.last; ++t) {
+      const std::vector<const void*>& picks = all->picks[static_cast<std::size_t>(t)];
+      if (picks.empty()) continue;  // all are elsewhere, and y is zero
+      kernels.sum(picks.data(), std::ssize(picks), y + t * row_bytes, 0, hidden);
+    }
+  };
+  op->failure = [all] {
+    std::string failure;
+    for (const Expert& expert : all->experts) failure += expert.up.op->failure() + expert.down.op->failure();
+    return failure;
+  };
+  return op;
 }
 
 }  // namespace llmperf::replay::cpu

@@ -1,5 +1,5 @@
-// The inner loops of the replayed ops, as tables of functions: each instruction set (isa.h) has one, made from the same
-// source (kernels/*.inc). A kernel runs on one thread and does the part of the work it is told; dividing the work is
+// The inner loops of the replayed ops, as tables of functions: each instruction set (machine.h) has one, made from the
+// same source (kernels.inc). A kernel runs on one thread and does the part of the work it is told; dividing the work is
 // the caller's business. Only plain types here: these declarations are seen by code compiled for different processors.
 //
 // bf16 is computed in fp32: converted when loaded, rounded to nearest even when stored.
@@ -9,10 +9,10 @@
 
 namespace llmperf::replay::cpu {
 
-enum class Element : unsigned char { f32, bf16, s8 };
+enum class Element : unsigned char { f32, bf16, s8, s32 };
 
 constexpr std::int64_t bytes_of(Element element) {
-  return element == Element::f32 ? 4 : element == Element::bf16 ? 2 : 1;
+  return element == Element::s8 ? 1 : element == Element::bf16 ? 2 : 4;
 }
 
 // Operands of a kernel over rows of `width` elements, without gaps.
@@ -25,39 +25,6 @@ struct RowArgs {
 };
 // On rows [first, last) of the operands; on elements [first, last) of the result where the table says so.
 using RowKernel = void (*)(const RowArgs& args, std::int64_t first, std::int64_t last);
-
-// For one type of elements. Order of in and out: operands.h.
-struct RowKernels {
-  RowKernel rms_norm;
-  RowKernel layer_norm;
-  RowKernel add_rms_norm;
-  RowKernel add_layer_norm;
-  RowKernel rope;
-  RowKernel softmax;
-  RowKernel argmax;      // out[0]: std::int32_t per row, the first of the largest
-  RowKernel add;         // elements
-  RowKernel multiply;    // elements
-  RowKernel silu;        // elements
-  RowKernel gated_silu;  // elements of the result
-  // out[i] = sum of in[r][i] over r < count, for i in [first, last).
-  void (*sum)(const void* const* in, std::int64_t count, void* out, std::int64_t first, std::int64_t last);
-};
-
-// y[i, j] = scale sum_c x[i, c] w[j, c], i < m, j < n, c < k; strides in elements.
-struct ProductArgs {
-  const float* x = nullptr;
-  std::int64_t x_stride = 0;
-  const void* w = nullptr;
-  Element w_element = Element::f32;
-  std::int64_t w_stride = 0;
-  void* y = nullptr;
-  Element y_element = Element::f32;
-  std::int64_t y_stride = 0;
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  float scale = 1;
-};
 
 // A tile of attention: all query heads of one KV head, `queries` of one sequence, the keys [first_key, last_key).
 // Strides in elements.
@@ -80,16 +47,6 @@ struct AttentionTile {
   float scale = 1;
 };
 
-struct AttentionKernels {
-  // Writes the state of the tile's rows (queries x group): sums of values weighted by exp(score - maximum) [rows,
-  // v_dim], then maxima [rows], then sums of the weights [rows].
-  void (*tile)(const AttentionTile& tile, float* state, float* scratch);
-  // The result of rows [first, last) of a tile (row: query and head of the group) from `count` states, `state_stride`
-  // floats apart, of its keys.
-  void (*finish)(const float* states, std::int64_t count, std::int64_t state_stride, const AttentionTile& tile,
-                 void* out, std::int64_t first, std::int64_t last);
-};
-
 // The recurrence of one head (operands.h, scan) over `columns` columns of its state, token by token in fp32. Strides in
 // elements between tokens; the state's between its rows.
 struct ScanArgs {
@@ -110,56 +67,78 @@ struct ScanArgs {
   bool fresh = false;  // the state is 0 before the first token
   bool delta = false;
 };
-// scratch: scan_scratch() floats.
-using ScanKernel = void (*)(const ScanArgs& args, float* scratch);
+
+// For one type of elements. Order of in and out: operands.h.
+struct TypedKernels {
+  RowKernel rms_norm;
+  RowKernel layer_norm;
+  RowKernel add_rms_norm;
+  RowKernel add_layer_norm;
+  RowKernel rope;
+  RowKernel softmax;
+  RowKernel argmax;      // out[0]: std::int32_t per row, the first of the largest
+  RowKernel add;         // elements
+  RowKernel multiply;    // elements
+  RowKernel silu;        // elements
+  RowKernel gated_silu;  // elements of the result
+  // out[i] = sum of in[r][i] over r < count, for i in [first, last).
+  void (*sum)(const void* const* in, std::int64_t count, void* out, std::int64_t first, std::int64_t last);
+  // Writes the state of the tile's rows (queries x group): sums of values weighted by exp(score - maximum) [rows,
+  // v_dim], then maxima [rows], then sums of the weights [rows].
+  void (*attention)(const AttentionTile& tile, float* state, float* scratch);
+  // The result of rows [first, last) of a tile (row: query and head of the group) from `count` states, `state_stride`
+  // floats apart, of its keys.
+  void (*finish_attention)(const float* states, std::int64_t count, std::int64_t state_stride,
+                           const AttentionTile& tile, void* out, std::int64_t first, std::int64_t last);
+  void (*scan)(const ScanArgs& args, float* scratch);
+};
+
+// y[i, j] = scale sum_c x[i, c] w[j, c], i < m, j < n, c < k: x and w of one type and without gaps.
+struct ProductArgs {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  Element input = Element::f32;
+  void* y = nullptr;
+  Element output = Element::f32;  // f32 or bf16
+  std::int64_t y_stride = 0;      // elements between rows
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  float scale = 1;
+};
 
 struct Kernels {
-  RowKernels f32;
-  RowKernels bf16;
-  AttentionKernels attention_f32;
-  AttentionKernels attention_bf16;
-  ScanKernel scan_f32;
-  ScanKernel scan_bf16;
-
-  // Few rows of x (kStreamRows): every row of w is read once, from memory to registers.
-  void (*stream_product)(const ProductArgs& args);
-  // Many rows, by Eigen's blocked product, w and y of f32. scratch: kProductScratch floats.
-  void (*blocked_product)(const ProductArgs& args, float* scratch);
-  void (*widen)(const void* from, Element element, float* to, std::int64_t count);
-  // to = scale from, `rows` rows of `width`.
-  void (*narrow)(const float* from, std::int64_t from_stride, void* to, Element element, std::int64_t to_stride,
-                 std::int64_t rows, std::int64_t width, float scale);
+  TypedKernels f32;
+  TypedKernels bf16;
+  void (*product)(const ProductArgs& args, float* scratch);
+  const TypedKernels& of(Element element) const { return element == Element::f32 ? f32 : bf16; }
 
   // Microbenchmarks (describe_device.cpp). fma: multiply-adds in registers, returns a number that depends on all of
   // them so that none can be left out; `flops_per_round` in total. sum, copy, triad: over `count` floats.
   float (*fma)(std::int64_t rounds);
   std::int64_t flops_per_round;
-  float (*sum)(const float* from, std::int64_t count);
+  float (*read)(const float* from, std::int64_t count);
   void (*copy)(const float* from, float* to, std::int64_t count);
   void (*triad)(const float* a, const float* b, float* to, std::int64_t count);
 };
 
-// Rows of x up to which streaming w beats packing it for a blocked product.
-inline constexpr std::int64_t kStreamRows = 8;
-// The blocks that Eigen packs: kBlockRows x kBlockDepth of one operand, kBlockDepth x kBlockColumns of the other.
-inline constexpr std::int64_t kBlockRows = 384;
-inline constexpr std::int64_t kBlockDepth = 256;
-inline constexpr std::int64_t kBlockColumns = 512;
-inline constexpr std::int64_t kProductScratch = (kBlockRows + kBlockColumns) * kBlockDepth;
-// Keys that are scored before their values are summed.
-inline constexpr std::int64_t kKeyBlock = 128;
-
-// Floats in whole cache lines: where Eigen's blocks may begin.
+// Floats in whole cache lines.
 constexpr std::int64_t whole_line_floats(std::int64_t floats) { return (floats + 15) / 16 * 16; }
 
+// Rows of either operand that a product converts, and multiplies, at once: about a megabyte of each.
+constexpr std::int64_t product_panel(std::int64_t k) {
+  const std::int64_t rows = (std::int64_t{1} << 18) / k / 16 * 16;
+  return rows < 16 ? 16 : rows < 512 ? rows : 512;
+}
+// Floats that the kernels need as scratch, and attention as the state of a tile of `rows` rows.
+constexpr std::int64_t product_scratch(std::int64_t k) { return product_panel(k) * (2 * k + product_panel(k)); }
+inline constexpr std::int64_t kKeyBlock = 128;  // keys that are scored before their values are summed
+constexpr std::int64_t attention_scratch(std::int64_t rows, std::int64_t head_dim, std::int64_t v_dim) {
+  return whole_line_floats(rows * head_dim) + (rows + head_dim + v_dim) * kKeyBlock;
+}
+constexpr std::int64_t attention_state(std::int64_t rows, std::int64_t v_dim) { return rows * (v_dim + 2); }
 constexpr std::int64_t scan_scratch(std::int64_t key_dim, std::int64_t columns) {
   return 2 * whole_line_floats(key_dim) + 2 * whole_line_floats(columns);
 }
-
-// Floats that AttentionKernels::tile needs as scratch, and as state, for a tile of `rows` rows.
-constexpr std::int64_t attention_scratch(std::int64_t rows, std::int64_t head_dim, std::int64_t v_dim) {
-  return whole_line_floats(rows * head_dim) + (rows + head_dim + v_dim) * kKeyBlock + kProductScratch;
-}
-constexpr std::int64_t attention_state(std::int64_t rows, std::int64_t v_dim) { return rows * (v_dim + 2); }
 
 }  // namespace llmperf::replay::cpu

@@ -1,5 +1,4 @@
 // AVX2 and FMA (flags: src/CMakeLists.txt).
-#define LLMPERF_LANES 8
 #define LLMPERF_TABLE kAvx2Kernels
 #define Eigen Eigen_avx2
-#include "replay/cpu/kernels/kernels.inc"
+#include "replay/cpu/kernels.inc"

@@ -1,5 +1,4 @@
 // AVX-512 F, BW, DQ and VL (flags: src/CMakeLists.txt).
-#define LLMPERF_LANES 16
 #define LLMPERF_TABLE kAvx512Kernels
 #define Eigen Eigen_avx512
-#include "replay/cpu/kernels/kernels.inc"
+#include "replay/cpu/kernels.inc"

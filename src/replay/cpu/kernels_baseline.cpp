@@ -1,5 +1,4 @@
 // What every processor of the architecture can do: SSE2 on x86-64, NEON on AArch64.
-#define LLMPERF_LANES 4
 #define LLMPERF_TABLE kBaselineKernels
 #define Eigen Eigen_baseline
-#include "replay/cpu/kernels/kernels.inc"
+#include "replay/cpu/kernels.inc"

@@ -39,8 +39,7 @@ Buffer::Buffer(std::int64_t bytes) : bytes_(bytes) {
     throw Error::failed(fmt::format("mmap of {} failed: {}", format_bytes_binary(Bytes{static_cast<double>(mapped)}),
                                     std::generic_category().message(errno)));
   }
-  mapping_ = mapping;
-  mapped_ = mapped;
+  mapping_ = {mapping, Unmap{mapped}};
   auto* start = static_cast<std::byte*>(mapping);
   if (huge) {
     const auto over = reinterpret_cast<std::uintptr_t>(start) % kHugePage;
@@ -50,9 +49,7 @@ Buffer::Buffer(std::int64_t bytes) : bytes_(bytes) {
   data_ = start + offset;
 }
 
-Buffer::~Buffer() {
-  if (mapping_ != nullptr) munmap(mapping_, mapped_);
-}
+void Buffer::Unmap::operator()(void* mapping) const { munmap(mapping, bytes); }
 
 namespace {
 
@@ -86,6 +83,7 @@ void fill_elements(void* to, Element element, std::int64_t first, std::int64_t c
     case Element::s8:
       return fill_as<std::int8_t>(to, first, count, fill,
                                   [](float x) { return static_cast<std::int8_t>(std::lround(127 * x)); });
+    case Element::s32: return;  // of results alone
   }
 }
 
@@ -120,21 +118,45 @@ Buffer zeroed(ThreadPool& pool, std::int64_t bytes) {
   return buffer;
 }
 
-std::vector<float> to_floats(const void* from, Element element, std::int64_t count) {
-  std::vector<float> values;
-  append_floats(values, from, element, count);
-  return values;
+void Scratch::reserve(ThreadPool& pool, std::int64_t floats) {
+  if (floats <= stride_) return;
+  stride_ = whole_line_floats(floats);
+  memory_ = zeroed(pool, pool.threads() * stride_ * 4);
 }
 
-void append_floats(std::vector<float>& to, const void* from, Element element, std::int64_t count) {
-  to.reserve(to.size() + static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    switch (element) {
-      case Element::f32: to.push_back(static_cast<const float*>(from)[i]); break;
-      case Element::bf16: to.push_back(from_bf16(static_cast<const std::uint16_t*>(from)[i])); break;
-      case Element::s8: to.push_back(static_cast<const std::int8_t*>(from)[i]); break;
+std::byte* Operation::keep(Buffer buffer) {
+  buffers_.push_back(std::move(buffer));
+  return buffers_.back().data();
+}
+
+Rotated Operation::rotated(Buffer copies) {
+  const std::int64_t stride = copies.bytes() / copies_;
+  rotation_ = {keep(std::move(copies)), stride, copies_};
+  return rotation_;
+}
+
+std::byte* Operation::output(Element element, std::int64_t count) {
+  std::byte* data = room(count * bytes_of(element));
+  add_output(data, element, count);
+  return data;
+}
+
+std::vector<float> Operation::read() const {
+  collect(turn_ - 1);
+  std::vector<float> values;
+  for (const Output& output : outputs_) {
+    for (std::int64_t i = 0; i < output.count; ++i) {
+      switch (output.element) {
+        case Element::f32: values.push_back(reinterpret_cast<const float*>(output.data)[i]); break;
+        case Element::bf16: values.push_back(from_bf16(reinterpret_cast<const std::uint16_t*>(output.data)[i])); break;
+        case Element::s8: values.push_back(reinterpret_cast<const std::int8_t*>(output.data)[i]); break;
+        case Element::s32:
+          values.push_back(static_cast<float>(reinterpret_cast<const std::int32_t*>(output.data)[i]));
+          break;
+      }
     }
   }
+  return values;
 }
 
 namespace {

@@ -13,92 +13,7 @@ namespace {
 
 constexpr std::int64_t kColumns = 32;  // of a state, at least for one thread
 
-class ScanOperation final : public Operation {
- public:
-  ScanOperation(const Workshop& shop, Element element, const calibrate::ScanShape& shape, std::int64_t copies)
-      : Operation(copies),
-        kernel_(element == Element::f32 ? shop.kernels->scan_f32 : shop.kernels->scan_bf16),
-        element_(element),
-        shape_(shape) {
-    ThreadPool& pool = *shop.pool;
-    const std::int64_t tokens = shape.batch * shape.q_len;
-    const auto root = static_cast<float>(1 / std::sqrt(static_cast<double>(shape.key_dim)));
-    const std::int64_t keys = tokens * shape.key_heads * shape.key_dim;
-    q_ = filled(pool, element, keys, 1, {.operand = 0, .scale = root});
-    k_ = filled(pool, element, keys, 1, {.operand = 1, .scale = root});
-    v_ = filled(pool, element, results(), 1, {.operand = 2});
-    decay_ = filled(pool, element, tokens * shape.heads, 1, {.operand = 3, .scale = 0.125F, .offset = 0.875F});
-    write_ = filled(pool, element, tokens * shape.heads, 1, {.operand = 4, .scale = 0.5F, .offset = 0.5F});
-    states_ = filled(pool, Element::f32, state_elements(), copies, kStates);
-    y_ = zeroed(pool, results() * bytes_of(element));
-    const std::int64_t items = shape.batch * shape.heads;
-    if (items < pool.threads()) columns_ = std::min(columns_, kColumns);
-    parts_ = (shape.value_dim + columns_ - 1) / columns_;
-    scratch_stride_ = scan_scratch(shape.key_dim, columns_);
-    scratch_ = zeroed(pool, pool.threads() * scratch_stride_ * 4);
-  }
-
-  void execute(const Team& team, std::int64_t turn) override {
-    const Range share = part_of(shape_.batch * shape_.heads * parts_, 1, team.thread, team.threads);
-    for (std::int64_t item = share.first; item < share.last; ++item) {
-      kernel_(args(item / parts_, item % parts_ * columns_, turn),
-              scratch_.as<float>() + team.thread * scratch_stride_);
-    }
-  }
-
-  void restore() override { fill_elements(states(turn()), Element::f32, 0, state_elements(), kStates); }
-  std::vector<float> read() const override { return to_floats(y_.data(), element_, results()); }
-  const Buffer* rotated() const override { return &states_; }
-
- private:
-  static constexpr Fill kStates{.operand = 5};
-
-  std::int64_t results() const { return shape_.batch * shape_.q_len * shape_.heads * shape_.value_dim; }
-  std::int64_t state_elements() const { return shape_.batch * shape_.heads * shape_.key_dim * shape_.value_dim; }
-  float* states(std::int64_t turn) const {
-    return reinterpret_cast<float*>(states_.data() + turn % copies() * whole_lines(state_elements() * 4));
-  }
-  std::byte* at(const Buffer& buffer, std::int64_t element) const {
-    return buffer.data() + element * bytes_of(element_);
-  }
-
-  // The columns from `column` on of a sequence's head.
-  ScanArgs args(std::int64_t item, std::int64_t column, std::int64_t turn) const {
-    const std::int64_t sequence = item / shape_.heads;
-    const std::int64_t head = item % shape_.heads;
-    const std::int64_t key_head = head / (shape_.heads / shape_.key_heads);
-    const std::int64_t token = sequence * shape_.q_len;
-    ScanArgs a;
-    a.qk_stride = shape_.key_heads * shape_.key_dim;
-    a.v_stride = shape_.heads * shape_.value_dim;
-    a.gate_stride = shape_.heads;
-    a.state_stride = shape_.value_dim;
-    const std::int64_t key = token * a.qk_stride + key_head * shape_.key_dim;
-    const std::int64_t value = token * a.v_stride + head * shape_.value_dim + column;
-    a.q = at(q_, key);
-    a.k = at(k_, key);
-    a.v = at(v_, value);
-    a.decay = at(decay_, token * shape_.heads + head);
-    a.write = at(write_, token * shape_.heads + head);
-    a.y = at(y_, value);
-    a.state = states(turn) + item * shape_.key_dim * shape_.value_dim + column;
-    a.tokens = shape_.q_len;
-    a.key_dim = shape_.key_dim;
-    a.columns = std::min(columns_, shape_.value_dim - column);
-    a.fresh = shape_.q_len > 1;
-    a.delta = shape_.kind == model::RecurrentKind::gated_delta_net;
-    return a;
-  }
-
-  ScanKernel kernel_;
-  Element element_;
-  calibrate::ScanShape shape_;
-  std::int64_t columns_ = shape_.value_dim;  // of a state, that a thread takes
-  std::int64_t parts_ = 1;
-  Buffer q_, k_, v_, decay_, write_, states_, y_;
-  Buffer scratch_;  // per thread
-  std::int64_t scratch_stride_ = 0;
-};
+constexpr Fill kStates{.operand = 5};
 
 }  // namespace
 
@@ -112,7 +27,57 @@ Operated make_scan(const Workshop& shop, Dtype dtype, const calibrate::ScanShape
   const auto keys = bytes_of_tensor({s.batch, s.q_len, s.key_heads, s.key_dim}, type);
   require(s.heads % s.key_heads == 0,
           fmt::format("{} heads cannot share {} heads of keys evenly", s.heads, s.key_heads));
-  return std::make_unique<ScanOperation>(shop, type, s, shop.copies(asked, states, 2 * (values + keys)));
+  ThreadPool& pool = *shop.pool;
+  auto op = std::make_unique<Operation>(shop, shop.copies(asked, states, 2 * (values + keys)));
+  const std::int64_t element = bytes_of(type);
+  const std::int64_t gates = s.batch * s.q_len * s.heads;
+  const auto root = static_cast<float>(1 / std::sqrt(static_cast<double>(s.key_dim)));
+  const std::byte* q = op->input(type, keys / element, {.operand = 0, .scale = root});
+  const std::byte* k = op->input(type, keys / element, {.operand = 1, .scale = root});
+  const std::byte* v = op->input(type, values / element, {.operand = 2});
+  const std::byte* decay = op->input(type, gates, {.operand = 3, .scale = 0.125F, .offset = 0.875F});
+  const std::byte* write = op->input(type, gates, {.operand = 4, .scale = 0.5F, .offset = 0.5F});
+  const Rotated state = op->rotated(Element::f32, states / 4, kStates);
+  std::byte* y = op->output(type, values / element);
+  const std::int64_t items = s.batch * s.heads;
+  // Of a state, that a thread takes.
+  const std::int64_t columns = items < pool.threads() ? std::min(s.value_dim, kColumns) : s.value_dim;
+  const std::int64_t parts = (s.value_dim + columns - 1) / columns;
+  shop.scratch->reserve(pool, scan_scratch(s.key_dim, columns));
+  op->execute = [=, scan = shop.kernels->of(type).scan, scratch = shop.scratch](const Team& team, std::int64_t turn) {
+    const Range share = part_of(items * parts, 1, team.thread, team.threads);
+    for (std::int64_t i = share.first; i < share.last; ++i) {
+      const std::int64_t item = i / parts;  // a sequence's head
+      const std::int64_t column = i % parts * columns;
+      const std::int64_t head = item % s.heads;
+      const std::int64_t token = item / s.heads * s.q_len;
+      ScanArgs a;
+      a.qk_stride = s.key_heads * s.key_dim;
+      a.v_stride = s.heads * s.value_dim;
+      a.gate_stride = s.heads;
+      a.state_stride = s.value_dim;
+      const std::int64_t key = (token * a.qk_stride + head / (s.heads / s.key_heads) * s.key_dim) * element;
+      const std::int64_t value = (token * a.v_stride + head * s.value_dim + column) * element;
+      const std::int64_t gate = (token * s.heads + head) * element;
+      a.q = q + key;
+      a.k = k + key;
+      a.v = v + value;
+      a.decay = decay + gate;
+      a.write = write + gate;
+      a.y = y + value;
+      a.state = reinterpret_cast<float*>(state.at(turn)) + item * s.key_dim * s.value_dim + column;
+      a.tokens = s.q_len;
+      a.key_dim = s.key_dim;
+      a.columns = std::min(columns, s.value_dim - column);
+      a.fresh = s.q_len > 1;
+      a.delta = s.kind == RecurrentKind::gated_delta_net;
+      scan(a, scratch->of(team.thread));
+    }
+  };
+  op->restore = [made = op.get(), state, states] {
+    fill_elements(state.at(made->turn()), Element::f32, 0, states / 4, kStates);
+  };
+  return op;
 }
 
 }  // namespace llmperf::replay::cpu

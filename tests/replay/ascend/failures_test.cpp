@@ -33,13 +33,13 @@ std::string attempt(const std::shared_ptr<cann::Functions>& cann, const Scenario
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::failed);
     return error.what();
-  } catch (const Refusal& refusal) {
+  } catch (const Unavailable& refusal) {
     return refusal.reason;
   }
 }
 
 std::unique_ptr<Prepared> made(std::variant<std::unique_ptr<Prepared>, Unavailable> op) {
-  if (const auto* reason = std::get_if<Unavailable>(&op)) throw Refusal{reason->reason};
+  if (const auto* reason = std::get_if<Unavailable>(&op)) throw Unavailable{reason->reason};
   return std::move(std::get<std::unique_ptr<Prepared>>(op));
 }
 

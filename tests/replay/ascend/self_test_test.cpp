@@ -1,9 +1,8 @@
-#include "replay/self_test.h"
-
 #include <algorithm>
 
 #include "catch.h"
 #include "replay/cpu/cpu_backend.h"
+#include "replay/replay.h"
 #include "support.h"
 
 namespace llmperf::replay::ascend::self_test_test {
@@ -14,9 +13,10 @@ class Wrong : public Backend {
  public:
   explicit Wrong(Backend& right) : right_(right) {}
   Description describe() const override { return right_.describe(); }
-  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const calibrate::OpRow& op,
-                                                               std::int64_t copies) override {
-    return right_.prepare(op, copies);
+  std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) override {
+    auto made = right_.prepare(op, copies);
+    if (auto* unavailable = std::get_if<Unavailable>(&made)) throw Unavailable{unavailable->reason};
+    return std::get<std::unique_ptr<Prepared>>(std::move(made));
   }
   Seconds run(std::span<Prepared* const> sequence, std::int64_t passes) override {
     return right_.run(sequence, passes);

@@ -3,10 +3,24 @@
 # `reduced` (a CANN that lacks some ops), and `broken` (a runtime library without functions).
 set(standin ${CMAKE_CURRENT_SOURCE_DIR}/replay/ascend/standin)
 set(standin_home ${CMAKE_CURRENT_BINARY_DIR}/replay/ascend)
+set(standin_includes ${standin}/include ${standin_home}/include)
+
+# The headers of ops, each by itself as CANN has them.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${standin}/aclnnop.h)
+file(READ ${standin}/aclnnop.h declarations)
+string(REPLACE ";" "@semicolon@" declarations "${declarations}")
+string(REGEX MATCHALL "// header [a-z0-9_.]+\n[^/]+" headers "${declarations}")
+foreach(header IN LISTS headers)
+  string(REGEX MATCH "// header ([a-z0-9_.]+)\n(.+)" header "${header}")
+  set(name ${CMAKE_MATCH_1})
+  string(REPLACE "@semicolon@" ";" declared "${CMAKE_MATCH_2}")
+  file(CONFIGURE OUTPUT ${standin_home}/include/aclnnop/${name} @ONLY
+    CONTENT "#pragma once\n#include \"aclnn/aclnn_base.h\"\nextern \"C\" {\n@declared@}\n")
+endforeach()
 
 function(standin_library target name home)
   add_library(${target} SHARED ${ARGN})
-  target_include_directories(${target} PRIVATE ${standin} SYSTEM ${standin}/include)
+  target_include_directories(${target} PRIVATE ${standin} SYSTEM ${standin_includes})
   # CANN's enums are other types than ours, of the same size: what the function check of UBSan calls another function.
   target_compile_options(${target} PRIVATE -Wall -Wextra $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   target_link_libraries(${target} PRIVATE Threads::Threads)
@@ -56,12 +70,31 @@ endif()
 
 # The comparison of our declarations with CANN's headers (option LLMPERF_CANN): it accepts the stand-in's, and refuses
 # headers with one other argument.
-set(cann_check ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DLLMPERF_CANN_CHECK -I${PROJECT_SOURCE_DIR}/src)
+llmperf_cann_ops(${standin_home})
+set(cann_check ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DLLMPERF_CANN_CHECK -I${PROJECT_SOURCE_DIR}/src
+  -I${standin_home})
+list(TRANSFORM standin_includes PREPEND -I OUTPUT_VARIABLE cann_includes)
 set(cann_check_file ${PROJECT_SOURCE_DIR}/src/replay/ascend/check/cann_check.cpp)
-add_test(NAME cann_declarations COMMAND ${cann_check} -I${standin}/include ${cann_check_file})
-foreach(wrong aclrt aclnn grouped value hccl)
-  add_test(NAME cann_declarations_refuse_${wrong}
-    COMMAND ${cann_check} -I${standin}/wrong/${wrong} -I${standin}/include ${cann_check_file})
-  set_tests_properties(cann_declarations_refuse_${wrong} PROPERTIES
+add_test(NAME cann_declarations COMMAND ${cann_check} ${cann_includes} ${cann_check_file})
+# A header like the stand-in's, with `from` in it replaced.
+function(cann_declarations_refuse name header from to)
+  foreach(folder IN LISTS standin_includes)
+    if(EXISTS ${folder}/${header})
+      file(READ ${folder}/${header} text)
+    endif()
+  endforeach()
+  string(REGEX REPLACE "${from}" "${to}" changed "${text}")
+  if(changed STREQUAL text)
+    message(FATAL_ERROR "${header} has no ${from}")
+  endif()
+  file(WRITE ${standin_home}/wrong/${name}/${header} "${changed}")
+  add_test(NAME cann_declarations_refuse_${name}
+    COMMAND ${cann_check} -I${standin_home}/wrong/${name} ${cann_includes} ${cann_check_file})
+  set_tests_properties(cann_declarations_refuse_${name} PROPERTIES
     PASS_REGULAR_EXPRESSION "CANN declares|static assertion|static_assert")
-endforeach()
+endfunction()
+cann_declarations_refuse(aclrt acl/acl_rt.h "size_t size, aclrtMem" "int size, aclrtMem")
+cann_declarations_refuse(aclnn aclnnop/aclnn_matmul.h "int8_t cubeMathType" "int cubeMathType")
+cann_declarations_refuse(grouped aclnnop/aclnn_grouped_matmul_v4.h "int64_t splitItem," "int64_t splitItem, const aclIntArray* tuning,")
+cann_declarations_refuse(value acl/acl_base.h "ACL_BF16 = 27" "ACL_BF16 = 28")
+cann_declarations_refuse(hccl hccl/hccl.h "char[*] commName" "int commName")

@@ -7,7 +7,7 @@
 
 #include "calibrate/op_row.h"
 #include "control.h"
-#include "replay/ascend/npu_backend.h"
+#include "replay/ascend/ascend_backend.h"
 
 namespace llmperf::replay::ascend {
 

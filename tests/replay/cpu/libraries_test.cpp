@@ -3,7 +3,7 @@
 #include "catch.h"
 #include "check.h"
 #include "replay/cpu/cpu_backend.h"
-#include "replay/cpu/gemm_operation.h"
+#include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu::libraries_test {
 namespace {
@@ -11,9 +11,9 @@ namespace {
 using calibrate::ExpertsShape;
 using calibrate::GemmShape;
 
-bool has(Gemm gemm) {
+bool has_onednn() {
   std::string why_not;
-  return !(gemm == Gemm::openblas ? openblas_name(why_not) : onednn_name(why_not)).empty();
+  return !onednn_name(why_not).empty();
 }
 
 void check_products(Backend& backend, Dtype dtype) {
@@ -29,21 +29,8 @@ void check_products(Backend& backend, Dtype dtype) {
 
 }  // namespace
 
-TEST_CASE("OpenBLAS multiplies fp32, on one thread and on all") {
-  if (!has(Gemm::openblas)) {
-    CHECK_THROWS_AS(make_cpu_backend({.threads = 1, .gemm = Gemm::openblas}), Error);
-    return;
-  }
-  for (const int threads : {0, 1}) {
-    const auto backend = make_cpu_backend({.threads = threads, .gemm = Gemm::openblas});
-    check_products(*backend, Dtype::fp32);
-    check_unavailable(*backend, {"gemm", Dtype::bf16, GemmShape{.m = 64, .n = 64, .k = 64}},
-                      "OpenBLAS multiplies fp32 only");
-  }
-}
-
 TEST_CASE("oneDNN multiplies fp32, and bf16 and int8 where it can on this processor") {
-  if (!has(Gemm::onednn)) {
+  if (!has_onednn()) {
     CHECK_THROWS_AS(make_cpu_backend({.threads = 1, .gemm = Gemm::onednn}), Error);
     return;
   }
@@ -66,12 +53,15 @@ TEST_CASE("the best library for each type multiplies right") {
   for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::int8}) check_products(*backend, dtype);
 }
 
-TEST_CASE("libraries are listed by name and version, or with the reason why they are not here") {
-  const std::vector<std::string> names = gemm_libraries();
-  REQUIRE(names.size() == 3);
-  CHECK_THAT(names[0], Catch::StartsWith("Eigen 3.") && Catch::EndsWith(")"));
-  CHECK_THAT(names[1], Catch::StartsWith(has(Gemm::openblas) ? "OpenBLAS 0." : "OpenBLAS: not here, "));
-  CHECK_THAT(names[2], Catch::StartsWith(has(Gemm::onednn) ? "oneDNN 2." : "oneDNN: not here, "));
+TEST_CASE("the library that multiplies is named with its version") {
+  const auto products = [](Gemm gemm) {
+    for (const auto& [fact, value] : make_cpu_backend({.threads = 1, .gemm = gemm})->describe().facts) {
+      if (fact == "products") return value;
+    }
+    return std::string();
+  };
+  CHECK_THAT(products(Gemm::eigen), Catch::StartsWith("Eigen 3.") && Catch::EndsWith(")"));
+  CHECK_THAT(products(Gemm::best), Catch::StartsWith(has_onednn() ? "oneDNN 2." : "Eigen 3."));
 }
 
 }  // namespace llmperf::replay::cpu::libraries_test

@@ -1,4 +1,4 @@
-#include "replay/cpu/thread_pool.h"
+#include "replay/thread_pool.h"
 
 #include <sched.h>
 

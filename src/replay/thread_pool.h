@@ -1,4 +1,4 @@
-// Threads that work in step, each on a processor of its own.
+// Threads that work in step, each on a processor of its own where one is named.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay {
 
 // Lets `threads` threads go on when all of them have arrived; what one wrote before, all see after. Waiting spins at
 // first, because an op may take 2 us and waking a thread takes as long, and sleeps when that was in vain.
@@ -35,28 +35,32 @@ struct Team {
 
 class ThreadPool {
  public:
-  // A thread for each of `processors`; the first is the caller of run(). Throws Error(failed) where they are too many.
+  // The first thread is the caller of run(). Throws Error(failed) where they are too many.
+  explicit ThreadPool(int threads);
+  // A thread for each of `processors`.
   explicit ThreadPool(std::span<const int> processors);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
-  int threads() const { return static_cast<int>(processors_.size()); }
-  // Calls work on every thread at once and returns when all are done. The caller runs on the first processor meanwhile
-  // and wherever it was allowed to before afterwards. `work` must not throw.
+  int threads() const { return threads_; }
+  // Calls work on every thread at once and returns when all are done. The caller runs on the first of the processors
+  // meanwhile and wherever it was allowed to before afterwards. `work` must not throw.
   void run(const std::function<void(const Team&)>& work);
 
  private:
+  ThreadPool(int threads, std::span<const int> processors);
   void serve(int thread);
   void stop();
 
+  const int threads_;
   std::vector<int> processors_;
   Barrier barrier_;  // of the threads inside work
   const std::function<void(const Team&)>* work_ = nullptr;
   std::atomic<bool> stopping_ = false;
   alignas(64) std::atomic<std::uint32_t> started_ = 0;  // calls of run() so far
   alignas(64) std::atomic<int> busy_ = 0;  // threads other than the caller that have not finished this call
-  std::vector<std::thread> workers_;       // of processors_[1...]
+  std::vector<std::thread> workers_;       // all but the first thread
 };
 
 struct Range {
@@ -70,4 +74,4 @@ struct Range {
 // grain at most.
 Range part_of(std::int64_t total, std::int64_t grain, int index, int parts);
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay

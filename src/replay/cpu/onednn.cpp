@@ -8,11 +8,12 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "base/text.h"
-#include "replay/cpu/gemm_operation.h"
+#include "replay/cpu/operation.h"
 #include "replay/library.h"
 
 #ifdef LLMPERF_HAVE_ONEDNN
@@ -46,7 +47,13 @@ struct OneDnn {
   int (*omp_get_max_threads)() = nullptr;
 };
 
-Loaded<OneDnn> load_onednn() {
+// The library, or why there is none.
+struct Loaded {
+  std::optional<OneDnn> library;
+  std::string why_not;
+};
+
+Loaded load_onednn() {
   // The C interface changed from version to version: only the one of the headers will do.
   const std::array<std::string, 2> names = {"libdnnl.so." + std::to_string(DNNL_VERSION_MAJOR), "libdnnl.so"};
   std::vector<std::string> problems;
@@ -72,8 +79,8 @@ Loaded<OneDnn> load_onednn() {
 }
 
 // Never unloaded.
-const Loaded<OneDnn>& loaded_onednn() {
-  static const auto* const library = new Loaded<OneDnn>(load_onednn());
+const Loaded& loaded_onednn() {
+  static const auto* const library = new Loaded(load_onednn());
   return *library;
 }
 
@@ -106,7 +113,7 @@ void check(dnnl_status_t status, const char* call) {
                         : status == dnnl_invalid_arguments ? "invalid arguments"
                                                            : "failed";
   if (status != dnnl_success) {
-    throw Refusal{fmt::format("oneDNN: {}: {} (status {})", call, meaning, static_cast<int>(status))};
+    throw Unavailable{fmt::format("oneDNN: {}: {} (status {})", call, meaning, static_cast<int>(status))};
   }
 }
 // create(pointer to the object, arguments...), checked and owned.
@@ -135,117 +142,118 @@ dnnl_memory_desc_t matrix(const OneDnn& dnn, Element element, std::int64_t rows,
   return desc;
 }
 
-// The columns that some threads compute, with their weights in the layout that oneDNN chose.
-struct Slab {
-  Range n;
-  dnnl_memory_desc_t packed;
-  std::int64_t offset = 0;  // in a copy of the weights of one product
-};
-
-class OneDnnGemm final : public GemmOperation {
+// A product whose weights are slabs of columns, each in the layout that oneDNN chose. Threads leave their pieces apart:
+// oneDNN writes rows without gaps.
+class OneDnnProduct {
  public:
-  OneDnnGemm(const Workshop& shop, const GemmPlan& plan, const OneDnn& dnn)
-      : GemmOperation(shop, plan, 1),
+  OneDnnProduct(const Workshop& shop, const GemmPlan& plan, const OneDnn& dnn, Operation& op)
+      : plan_(plan),
+        division_(plan.shape, shop.pool->threads()),
         dnn_(dnn),
         engine_(make_handle("dnnl_engine_create", dnn.engine_destroy, dnn.engine_create, dnnl_cpu, std::size_t{0})) {
-    if (plan.joined && division().slabs() > 1) {
-      rows_ = zeroed(*shop.pool, plan.shape.m * plan.shape.n * bytes_of(plan.output));
-    }
+    const calibrate::GemmShape& s = plan.shape;
+    const std::int64_t results = s.batch * s.m * s.n;
+    x_ = op.input(plan.input, s.batch * s.m * s.k, {.operand = 0});
+    y_ = op.output(plan.output, results);
+    pieces_ = division_.slabs() > 1 ? op.room(results * bytes_of(plan.output)) : y_;
     const OneThread one(dnn);
-    const int threads = shop.pool->threads();
     std::vector<PrimitiveDescHandle> descs;
-    for (int thread = 0; thread < threads; ++thread) {
+    for (int thread = 0; thread < shop.pool->threads(); ++thread) {
       streams_.push_back(make_handle("dnnl_stream_create", dnn.stream_destroy, dnn.stream_create, engine_.get(),
                                      static_cast<unsigned>(dnnl_stream_default_flags)));
-      descs.push_back(describe(division().piece(thread)));
+      descs.push_back(describe(division_.piece(thread)));
     }
-    pack(shop, descs);
-    for (int thread = 0; thread < threads; ++thread) {
-      add_worker(thread, descs[static_cast<std::size_t>(thread)].get());
+    pack(shop, descs, op);
+    for (int thread = 0; thread < shop.pool->threads(); ++thread) {
+      add_worker(thread, descs[static_cast<std::size_t>(thread)].get(), op);
     }
   }
 
+  std::byte* x() const { return x_; }
+  std::byte* y() const { return y_; }
   // "brgemm:avx512_core_bf16", "ref:any"
   const std::string& implementation() const { return implementation_; }
 
-  void execute(const Team& team, std::int64_t turn) override {
+  void execute(const Team& team, std::int64_t turn) {
     const Worker& worker = workers_[static_cast<std::size_t>(team.thread)];
     if (worker.primitive == nullptr) return;
     const OneThread one(dnn_);
-    const std::int64_t first = division().piece(team.thread).batch.first;
+    const std::int64_t first = division_.piece(team.thread).batch.first;
     for (std::size_t i = 0; i < worker.sources.size(); ++i) {
-      const std::int64_t product = turn % copies() * plan().shape.batch + first + static_cast<std::int64_t>(i);
-      const dnnl_exec_arg_t arguments[] = {
-          {DNNL_ARG_SRC, worker.sources[i].get()},
-          {DNNL_ARG_WEIGHTS, weights_[weights_index(product, division().slab_of(team.thread))].get()},
-          {DNNL_ARG_DST, worker.results[i].get()},
-          {DNNL_ARG_SCRATCHPAD, worker.scratch_memory.get()}};
+      const std::int64_t product = turn % plan_.copies * plan_.shape.batch + first + static_cast<std::int64_t>(i);
+      const std::size_t slab =
+          static_cast<std::size_t>(product) * slabs_ + static_cast<std::size_t>(division_.slab_of(team.thread));
+      const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, worker.sources[i].get()},
+                                           {DNNL_ARG_WEIGHTS, weights_[slab].get()},
+                                           {DNNL_ARG_DST, worker.results[i].get()},
+                                           {DNNL_ARG_SCRATCHPAD, worker.scratch.get()}};
       const dnnl_status_t status = dnn_.primitive_execute(
           worker.primitive.get(), streams_[static_cast<std::size_t>(team.thread)].get(), 4, arguments);
       if (status != dnnl_success) failed_.store(static_cast<int>(status), std::memory_order_relaxed);
     }
-    if (rows_.bytes() > 0) join(division().piece(team.thread));
+    if (plan_.joined) join(team.thread);
   }
 
-  std::byte* y() const override { return rows_.bytes() > 0 ? rows_.data() : GemmOperation::y(); }
-
-  std::vector<float> read() const override {
-    const std::vector<float> pieces = GemmOperation::read();
-    std::vector<float> result(pieces.size());
-    const calibrate::GemmShape& s = plan().shape;
-    for (std::size_t thread = 0; thread < workers_.size(); ++thread) {
-      const GemmPiece piece = division().piece(static_cast<int>(thread));
-      for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
-        auto from = pieces.begin() + result_offset(piece, b);
-        for (std::int64_t i = piece.m.first; i < piece.m.last; ++i, from += piece.n.size()) {
-          std::copy(from, from + piece.n.size(), result.begin() + (b * s.m + i) * s.n + piece.n.first);
-        }
+  // Brings a thread's piece to its place in [batch, m, n].
+  void join(int thread) const {
+    if (pieces_ == y_) return;
+    const GemmPiece piece = division_.piece(thread);
+    const calibrate::GemmShape& s = plan_.shape;
+    const std::int64_t element = bytes_of(plan_.output);
+    const std::int64_t width = piece.n.size() * element;
+    for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
+      const std::byte* from = result(piece, b);
+      for (std::int64_t i = piece.m.first; i < piece.m.last; ++i, from += width) {
+        std::memcpy(y_ + ((b * s.m + i) * s.n + piece.n.first) * element, from, static_cast<std::size_t>(width));
       }
     }
-    return result;
   }
 
-  std::string failure() const override {
+  std::string failure() const {
     const int status = failed_.load(std::memory_order_relaxed);
     return status == 0 ? std::string() : fmt::format("dnnl_primitive_execute failed with status {}", status);
   }
 
  private:
+  // What a thread executes with: a primitive, and of each product of its batch where it reads and writes.
   struct Worker {
     PrimitiveHandle primitive{nullptr, nullptr};
-    std::vector<MemoryHandle> sources, results;  // of each product that the thread computes
-    Buffer scratch;
-    MemoryHandle scratch_memory{nullptr, nullptr};
+    MemoryHandle scratch{nullptr, nullptr};
+    std::vector<MemoryHandle> sources;
+    std::vector<MemoryHandle> results;
+  };
+  // The columns that some threads compute.
+  struct Slab {
+    Range n;
+    dnnl_memory_desc_t packed;
+    std::int64_t offset;  // in a copy of the weights of one product
   };
 
-  std::size_t weights_index(std::int64_t product, int slab) const {
-    return static_cast<std::size_t>(product * division().slabs() + slab);
-  }
-  // Elements before a piece of product b: of the pieces of earlier rows, then of earlier columns of these rows.
-  std::int64_t result_offset(const GemmPiece& piece, std::int64_t b) const {
-    const calibrate::GemmShape& s = plan().shape;
-    return b * s.m * s.n + piece.m.first * s.n + piece.m.size() * piece.n.first;
-  }
-  // Brings a piece, whose rows lie without gaps, to its place in [m, n].
-  void join(const GemmPiece& piece) {
-    const std::int64_t element = bytes_of(plan().output);
-    const std::int64_t width = piece.n.size() * element;
-    const std::byte* from = GemmOperation::y() + result_offset(piece, 0) * element;
-    for (std::int64_t i = piece.m.first; i < piece.m.last; ++i, from += width) {
-      std::memcpy(rows_.data() + (i * plan().shape.n + piece.n.first) * element, from, static_cast<std::size_t>(width));
-    }
+  // Where a piece of product b lies, whose rows are without gaps: behind the products, rows and pieces before it.
+  std::byte* result(const GemmPiece& piece, std::int64_t b) const {
+    const calibrate::GemmShape& s = plan_.shape;
+    return pieces_ + (b * s.m * s.n + piece.m.first * s.n + piece.m.size() * piece.n.first) * bytes_of(plan_.output);
   }
   MemoryHandle memory(const dnnl_memory_desc_t& desc, void* data) const {
     return make_handle("dnnl_memory_create", dnn_.memory_destroy, dnn_.memory_create, &desc, engine_.get(), data);
   }
 
+  dnnl_memory_desc_t source_desc(const GemmPiece& piece) const {
+    return matrix(dnn_, plan_.input, piece.m.size(), plan_.shape.k, plan_.shape.k, 1);
+  }
+  dnnl_memory_desc_t weights_desc(Range n) const {
+    return matrix(dnn_, plan_.input, plan_.shape.k, n.size(), 1, plan_.shape.k);
+  }
+  dnnl_memory_desc_t result_desc(const GemmPiece& piece) const {
+    return matrix(dnn_, plan_.output, piece.m.size(), piece.n.size(), piece.n.size(), 1);
+  }
+
   // Null for a thread without work.
   PrimitiveDescHandle describe(const GemmPiece& piece) {
     if (piece.empty()) return {nullptr, dnn_.primitive_desc_destroy};
-    const calibrate::GemmShape& s = plan().shape;
-    const dnnl_memory_desc_t source = matrix(dnn_, plan().input, piece.m.size(), s.k, s.k, 1);
-    const dnnl_memory_desc_t result = matrix(dnn_, plan().output, piece.m.size(), piece.n.size(), piece.n.size(), 1);
-    dnnl_memory_desc_t weights = matrix(dnn_, plan().input, s.k, piece.n.size(), 1, s.k);
+    const dnnl_memory_desc_t source = source_desc(piece);
+    const dnnl_memory_desc_t result = result_desc(piece);
+    dnnl_memory_desc_t weights = weights_desc(piece.n);
     weights.format_kind = dnnl_format_kind_any;
     dnnl_matmul_desc_t product;
     check(dnn_.matmul_desc_init(&product, &source, &weights, nullptr, &result), "dnnl_matmul_desc_init");
@@ -253,8 +261,8 @@ class OneDnnGemm final : public GemmOperation {
         make_handle("dnnl_primitive_attr_create", dnn_.primitive_attr_destroy, dnn_.primitive_attr_create);
     check(dnn_.primitive_attr_set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user),
           "dnnl_primitive_attr_set_scratchpad_mode");
-    if (plan().input == Element::s8) {
-      check(dnn_.primitive_attr_set_output_scales(attributes.get(), 1, 0, &plan().scale),
+    if (plan_.input == Element::s8) {
+      check(dnn_.primitive_attr_set_output_scales(attributes.get(), 1, 0, &plan_.scale),
             "dnnl_primitive_attr_set_output_scales");
     }
     auto desc = make_handle("dnnl_primitive_desc_create", dnn_.primitive_desc_destroy, dnn_.primitive_desc_create,
@@ -266,75 +274,69 @@ class OneDnnGemm final : public GemmOperation {
     return desc;
   }
 
-  // Reorders the weights, which came as one copy of [batch, n, k], into all copies of [batch] slabs.
-  void pack(const Workshop& shop, const std::vector<PrimitiveDescHandle>& descs) {
-    const calibrate::GemmShape& s = plan().shape;
+  // Reorders weights [batch, n, k] into all copies of [batch] slabs. Only slabs at the end may be empty.
+  void pack(const Workshop& shop, const std::vector<PrimitiveDescHandle>& descs, Operation& op) {
+    const calibrate::GemmShape& s = plan_.shape;
+    std::vector<Slab> slabs;
     std::int64_t product = 0;  // bytes
-    for (int slab = 0; slab < division().slabs(); ++slab) {
-      const auto index = static_cast<std::size_t>(slab);
-      if (descs[index] == nullptr) continue;
-      const dnnl_memory_desc_t* chosen = dnn_.primitive_desc_query_md(descs[index].get(), dnnl_query_weights_md, 0);
-      slabs_.push_back({division().piece(slab).n, *chosen, product});
+    for (int slab = 0; slab < division_.slabs() && descs[static_cast<std::size_t>(slab)] != nullptr; ++slab) {
+      const dnnl_primitive_desc* desc = descs[static_cast<std::size_t>(slab)].get();
+      const dnnl_memory_desc_t* chosen = dnn_.primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+      slabs.push_back({division_.piece(slab).n, *chosen, product});
       product += whole_lines(static_cast<std::int64_t>(dnn_.memory_desc_get_size(chosen)));
     }
-    const std::int64_t copy = product * s.batch;
-    Buffer packed = zeroed(*shop.pool, copy * copies());
-    for (std::int64_t i = 0; i < s.batch * copies(); ++i) {
-      for (int slab = 0; slab < division().slabs(); ++slab) {
-        const auto index = static_cast<std::size_t>(slab);
-        if (index >= slabs_.size()) {
-          weights_.emplace_back(nullptr, dnn_.memory_destroy);
-          continue;
-        }
-        weights_.push_back(memory(slabs_[index].packed, packed.data() + i * product + slabs_[index].offset));
-        if (i < s.batch) reorder(i, slabs_[index], weights_.back().get());
+    const Buffer plain = filled(*shop.pool, plan_.input, s.batch * s.n * s.k, 1, plan_.weights);
+    const Rotated packed = op.rotated(zeroed(*shop.pool, product * s.batch * plan_.copies));
+    slabs_ = slabs.size();
+    for (std::int64_t i = 0; i < s.batch * plan_.copies; ++i) {
+      for (const Slab& slab : slabs) {
+        weights_.push_back(memory(slab.packed, packed.data + i * product + slab.offset));
+        std::byte* from = plain.data() + (i * s.n + slab.n.first) * s.k * bytes_of(plan_.input);
+        if (i < s.batch) reorder(from, slab, weights_.back().get());
       }
     }
-    replicate(*shop.pool, packed.data(), copy, copies());
-    repack(std::move(packed), copy);
+    replicate(*shop.pool, packed.data, packed.stride, packed.copies);
   }
 
-  void reorder(std::int64_t product, const Slab& slab, dnnl_memory* to) {
-    const calibrate::GemmShape& s = plan().shape;
-    const dnnl_memory_desc_t plain = matrix(dnn_, plan().input, s.k, slab.n.size(), 1, s.k);
-    const std::byte* data = w(0) + (product * s.n + slab.n.first) * s.k * bytes_of(plan().input);
-    const MemoryHandle from = memory(plain, const_cast<std::byte*>(data));
+  void reorder(std::byte* from, const Slab& slab, dnnl_memory* to) {
+    const dnnl_memory_desc_t plain = weights_desc(slab.n);
+    const MemoryHandle source = memory(plain, from);
     const auto desc =
         make_handle("dnnl_reorder_primitive_desc_create", dnn_.primitive_desc_destroy,
                     dnn_.reorder_primitive_desc_create, &plain, engine_.get(), &slab.packed, engine_.get(), nullptr);
     const auto primitive =
         make_handle("dnnl_primitive_create", dnn_.primitive_destroy, dnn_.primitive_create, desc.get());
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to}};
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, source.get()}, {DNNL_ARG_TO, to}};
     check(dnn_.primitive_execute(primitive.get(), streams_.front().get(), 2, arguments), "dnnl_primitive_execute");
   }
 
-  void add_worker(int thread, dnnl_primitive_desc* desc) {
-    Worker worker;
-    if (desc != nullptr) {
-      const calibrate::GemmShape& s = plan().shape;
-      const GemmPiece piece = division().piece(thread);
-      worker.primitive = make_handle("dnnl_primitive_create", dnn_.primitive_destroy, dnn_.primitive_create, desc);
-      const dnnl_memory_desc_t* scratch = dnn_.primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-      worker.scratch = Buffer(static_cast<std::int64_t>(dnn_.memory_desc_get_size(scratch)) + 1);
-      worker.scratch_memory = memory(*scratch, worker.scratch.data());
-      const dnnl_memory_desc_t source = matrix(dnn_, plan().input, piece.m.size(), s.k, s.k, 1);
-      const dnnl_memory_desc_t result = matrix(dnn_, plan().output, piece.m.size(), piece.n.size(), piece.n.size(), 1);
-      for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
-        worker.sources.push_back(memory(source, x() + (b * s.m + piece.m.first) * s.k * bytes_of(plan().input)));
-        worker.results.push_back(
-            memory(result, GemmOperation::y() + result_offset(piece, b) * bytes_of(plan().output)));
-      }
+  void add_worker(int thread, dnnl_primitive_desc* desc, Operation& op) {
+    Worker& worker = workers_.emplace_back();
+    if (desc == nullptr) return;
+    const calibrate::GemmShape& s = plan_.shape;
+    const GemmPiece piece = division_.piece(thread);
+    worker.primitive = make_handle("dnnl_primitive_create", dnn_.primitive_destroy, dnn_.primitive_create, desc);
+    const dnnl_memory_desc_t* scratch = dnn_.primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    const auto bytes = static_cast<std::int64_t>(dnn_.memory_desc_get_size(scratch)) + 1;
+    worker.scratch = memory(*scratch, op.keep(Buffer(bytes)));
+    for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
+      std::byte* row = x_ + (b * s.m + piece.m.first) * s.k * bytes_of(plan_.input);
+      worker.sources.push_back(memory(source_desc(piece), row));
+      worker.results.push_back(memory(result_desc(piece), result(piece, b)));
     }
-    workers_.push_back(std::move(worker));
   }
 
+  GemmPlan plan_;
+  GemmDivision division_;
   const OneDnn& dnn_;
   Handle<dnnl_engine> engine_;
+  std::byte* x_ = nullptr;
+  std::byte* pieces_ = nullptr;
+  std::byte* y_ = nullptr;
   std::vector<Handle<dnnl_stream>> streams_;  // per thread
-  std::vector<Slab> slabs_;
+  std::size_t slabs_ = 0;
   std::vector<MemoryHandle> weights_;  // [copies, batch, slabs]
   std::vector<Worker> workers_;        // per thread
-  Buffer rows_;                        // the pieces joined, where that is wanted
   std::string implementation_;
   std::atomic<int> failed_ = 0;
 };
@@ -349,14 +351,20 @@ std::string onednn_name(std::string& why_not) {
   return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch, library->library.path());
 }
 
-std::unique_ptr<GemmOperation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan) {
+Product make_onednn_product(const Workshop& shop, const GemmPlan& plan) {
   const auto& [library, reason] = loaded_onednn();
   require(library.has_value(), reason);
-  auto made = std::make_unique<OneDnnGemm>(shop, plan, *library);
-  // Loops that are there to compare with: anything of ours is faster.
+  auto op = std::make_unique<Operation>(shop, plan.copies);
+  const auto made = std::make_shared<OneDnnProduct>(shop, plan, *library, *op);
+  // Loops that are there to compare with: Eigen is faster.
   require(!made->implementation().starts_with("ref") || shop.gemm == Gemm::onednn,
           "oneDNN has only its reference implementation");
-  return made;
+  op->execute = [made](const Team& team, std::int64_t turn) { made->execute(team, turn); };
+  op->failure = [made] { return made->failure(); };
+  op->collect = [made, threads = shop.pool->threads()](std::int64_t) {
+    for (int thread = 0; thread < threads; ++thread) made->join(thread);
+  };
+  return {std::move(op), made->x(), made->y()};
 }
 
 #else
@@ -370,10 +378,10 @@ std::string onednn_name(std::string& why_not) {
   return {};
 }
 
-std::unique_ptr<GemmOperation> make_onednn_gemm(const Workshop&, const GemmPlan&) {
+Product make_onednn_product(const Workshop&, const GemmPlan&) {
   std::string why_not;
   onednn_name(why_not);
-  throw Refusal{why_not};
+  throw Unavailable{why_not};
 }
 
 #endif

@@ -1,4 +1,4 @@
-#include "replay/cpu/thread_pool.h"
+#include "replay/thread_pool.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <system_error>
 
 #include "base/error.h"
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay {
 namespace {
 
 // About ten times what waking a thread costs.
@@ -76,14 +77,17 @@ void Barrier::wait() {
   }
 }
 
-ThreadPool::ThreadPool(std::span<const int> processors)
-    : processors_(processors.begin(), processors.end()), barrier_(static_cast<int>(processors.size())) {
-  workers_.reserve(processors_.size() - 1);
+ThreadPool::ThreadPool(int threads) : ThreadPool(threads, {}) {}
+
+ThreadPool::ThreadPool(std::span<const int> processors) : ThreadPool(static_cast<int>(processors.size()), processors) {}
+
+ThreadPool::ThreadPool(int threads, std::span<const int> processors)
+    : threads_(threads), processors_(processors.begin(), processors.end()), barrier_(threads) {
   try {
-    for (int thread = 1; thread < threads(); ++thread) workers_.emplace_back([this, thread] { serve(thread); });
+    for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { serve(thread); });
   } catch (const std::system_error& error) {
     stop();
-    throw Error::failed(fmt::format("cannot start {} threads: {}", threads(), error.code().message()));
+    throw Error::failed(fmt::format("cannot start {} threads: {}", threads, error.code().message()));
   }
 }
 
@@ -97,7 +101,8 @@ void ThreadPool::stop() {
 }
 
 void ThreadPool::run(const std::function<void(const Team&)>& work) {
-  const Pinned pinned(processors_.front());
+  std::optional<Pinned> pinned;
+  if (!processors_.empty()) pinned.emplace(processors_.front());
   work_ = &work;
   busy_.store(threads() - 1, std::memory_order_relaxed);
   started_.fetch_add(1, std::memory_order_release);
@@ -107,7 +112,7 @@ void ThreadPool::run(const std::function<void(const Team&)>& work) {
 }
 
 void ThreadPool::serve(int thread) {
-  pin_this_thread(processors_[static_cast<std::size_t>(thread)]);
+  if (!processors_.empty()) pin_this_thread(processors_[static_cast<std::size_t>(thread)]);
   for (std::uint32_t served = 0;; ++served) {
     await_change(started_, served);
     if (stopping_.load(std::memory_order_relaxed)) return;
@@ -124,4 +129,4 @@ Range part_of(std::int64_t total, std::int64_t grain, int index, int parts) {
   return {start(index), start(index + 1)};
 }
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay

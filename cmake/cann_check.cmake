@@ -1,0 +1,15 @@
+# Writes cann_ops.inc into `folder`, for src/replay/ascend/check/cann_check.cpp: of every op in cann.h's table its header,
+# where this CANN has it, and the comparison.
+function(llmperf_cann_ops folder)
+  set(table ${PROJECT_SOURCE_DIR}/src/replay/ascend/cann.h)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
+  file(READ ${table} text)
+  string(REGEX MATCHALL "X\\(aclnn[A-Za-z0-9]+, [a-z0-9_]+," ops "${text}")
+  set(checks "")
+  foreach(op IN LISTS ops)
+    string(REGEX MATCH "X\\((.+), (.+)," op "${op}")
+    set(header "<aclnnop/aclnn_${CMAKE_MATCH_2}.h>")
+    string(APPEND checks "#if __has_include(${header})\n#include ${header}\nLLMPERF_SAME_OP(${CMAKE_MATCH_1})\n#endif\n")
+  endforeach()
+  file(WRITE ${folder}/cann_ops.inc "${checks}")
+endfunction()
