@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/gguf_architectures.h"
+#include "model/gguf/tensors.h"
 #include "model/reading.h"
 
 namespace llmperf::model {

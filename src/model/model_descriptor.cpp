@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "descriptor/fields.h"
 #include "model/decoder.h"
-#include "model/hf_config.h"
+#include "model/hf/config.h"
 #include "model/quantization.h"
 #include "model/reading.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "descriptor/catalog.h"
-#include "model/gguf_decoder.h"
-#include "model/video_dit.h"
+#include "model/gguf/tensors.h"
+#include "model/video/video_dit.h"
 
 namespace llmperf::model {
 namespace {

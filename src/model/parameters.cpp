@@ -12,7 +12,7 @@
 #include <array>
 #include <iterator>
 
-#include "model/draft.h"
+#include "model/decoder.h"
 
 namespace llmperf::model {
 namespace {

@@ -16,8 +16,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/exl2.h"
-#include "model/gguf_mix.h"
+#include "model/gguf/tensors.h"
 #include "model/stored_bytes.h"
 
 namespace llmperf::model {

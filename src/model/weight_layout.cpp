@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "model/exl2.h"
+#include "model/quantization.h"
 
 namespace llmperf::model {
 namespace {

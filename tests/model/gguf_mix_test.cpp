@@ -1,5 +1,3 @@
-#include "model/gguf_mix.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "catch.h"
+#include "model/gguf/tensors.h"
 #include "model/parameters.h"
 #include "model_files.h"
 

@@ -1,10 +1,9 @@
-#include "model/video_shape.h"
-
 #include <array>
 #include <string>
 
 #include "base/error.h"
 #include "catch.h"
+#include "model/video/video_dit.h"
 
 namespace llmperf::model::video_shape_test {
 namespace {

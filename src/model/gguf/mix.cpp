@@ -2,8 +2,6 @@
 // 2025 and 2026 (llama.cpp, later src/llama-quant.cpp). Each category of tensors, which go by their names, has a table;
 // the first row that names the file type and whose conditions all hold wins, and without one the tensor gets the file's
 // base type.
-#include "model/gguf_mix.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "model/gguf_architectures.h"
+#include "model/gguf/tensors.h"
 
 namespace llmperf::model {
 namespace {

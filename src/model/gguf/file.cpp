@@ -2,7 +2,7 @@
 // metadata entries (8 each); the entries {key, type, value}; the tensors {name, dimensions, extents, type, offset};
 // padding to the alignment; data. A string is a length of 8 bytes and its bytes, an array a type, a length of 8 bytes
 // and its elements. Version 1 had lengths of 4 bytes.
-#include "model/gguf_file.h"
+#include "model/gguf/file.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,6 @@
 #include "base/file.h"
 #include "base/integer.h"
 #include "base/text.h"
-#include "model/ggml_type.h"
 
 namespace llmperf::model {
 namespace {

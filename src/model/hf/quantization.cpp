@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "model/hf_config.h"
+#include "model/hf/config.h"
 #include "model/reading.h"
 
 namespace llmperf::model {

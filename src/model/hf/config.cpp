@@ -1,7 +1,7 @@
 // Hugging Face configs. A ConfigReader goes through what the row of the architecture (families.h) says there is to
 // read. A config says a lot that does not change what a model costs (token ids, dropout, sampling defaults); those keys
 // are listed and skipped. Any other key that nobody reads is an error, because it might change the cost.
-#include "model/hf_config.h"
+#include "model/hf/config.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,10 @@
-#include "model/gguf_tensors.h"
+#include "model/gguf/tensors.h"
 
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
 
 #include "base/text.h"
-#include "model/gguf_architectures.h"
 
 namespace llmperf::model {
 namespace {

@@ -1,7 +1,5 @@
 // From the header of a GGUF file to the model it holds: dimensions from the keys of the architecture, traits from its
 // row (families.h) and from which tensors there are, and then which tensor of the file is which of the model's.
-#include "model/gguf_decoder.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +17,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "model/families.h"
-#include "model/gguf_architectures.h"
+#include "model/gguf/tensors.h"
 #include "model/reading.h"
 
 namespace llmperf::model {

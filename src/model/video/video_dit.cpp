@@ -1,5 +1,5 @@
 // Video diffusion transformers and the reader of their descriptors (models/stdit*.yaml).
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,6 @@
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "model/reading.h"
-#include "model/video_parameters.h"
-#include "model/video_shape.h"
 
 namespace llmperf::model {
 namespace {

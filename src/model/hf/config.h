@@ -1,5 +1,5 @@
 // Internal to src/model: reading a Hugging Face config by the row of its architecture (families.h). What a row cannot
-// say are the functions of hf_layers.cpp.
+// say are the functions of layers.cpp.
 #pragma once
 
 #include <cstdint>
