@@ -81,6 +81,7 @@ struct ExpertRule {
 };
 
 class ConfigReader;  // hf/config.h
+using RowFunction = void(ConfigReader& config, descriptor::Reader& reader);
 
 // Absent keys take the defaults of the architecture's config class in transformers.
 struct Family {
@@ -136,14 +137,14 @@ struct Family {
   std::string_view must_be_false = {};
   std::string_view must_be_one = {};
   std::string_view skipped = {};
-  void (*own_keys)(ConfigReader&) = nullptr;    // reads what no other architecture has
-  void (*own_layers)(ConfigReader&) = nullptr;  // … once there are layers, which differ in it
+  RowFunction* own_keys = nullptr;    // reads what no other architecture has
+  RowFunction* own_layers = nullptr;  // … once there are layers, which differ in it
 
   std::string_view key(Fact fact) const;  // of config.json
   std::optional<std::int64_t> value_where_absent(Fact fact) const;
 };
 
-// Every row.
+// Every row that a config can be read by.
 std::span<const Family> families();
 // The row of a model_type, that of another where it is like it; null when there is none.
 const Family* find_family(std::string_view model_type);
@@ -219,42 +220,16 @@ GgufArchitecture gguf_architecture(const Decoder& model);
 
 // ---- Functions of single rows
 
-// What only one architecture's config has (hf/layers.cpp).
-void read_qwen_keys(ConfigReader& config);
-void read_qwen3_moe_keys(ConfigReader& config);
-void read_chatglm_keys(ConfigReader& config);
-void read_bailing_keys(ConfigReader& config);
-void read_hunyuan_keys(ConfigReader& config);
-void read_falcon_keys(ConfigReader& config);
-void read_mpt_keys(ConfigReader& config);
-void read_bert_keys(ConfigReader& config);
-void read_lfm2_keys(ConfigReader& config);
-void read_neox_keys(ConfigReader& config);
-void read_bigcode_keys(ConfigReader& config);
-// … whose layers differ in it (hf/layers.cpp).
-void make_indexed_layers(ConfigReader& config);  // DeepSeek-V3.2, GLM-5
-void make_deepseek_v4_layers(ConfigReader& config);
-void make_kimi_layers(ConfigReader& config);
-void make_longcat_layers(ConfigReader& config);
-void make_delta_net_layers(ConfigReader& config);  // Qwen3-Next, Qwen3.5
-void make_minimax_m3_layers(ConfigReader& config);
-void make_minimax_01_layers(ConfigReader& config);
-void make_gemma4_layers(ConfigReader& config);
-void make_gemma3n_layers(ConfigReader& config);
-void make_nemotron_h_layers(ConfigReader& config);
-void make_nemotron_nas_layers(ConfigReader& config);
-void make_granite_hybrid_layers(ConfigReader& config);
-void make_falcon_h1_layers(ConfigReader& config);
-void make_jamba_layers(ConfigReader& config);
-void make_mamba_layers(ConfigReader& config);
-void make_lfm2_layers(ConfigReader& config);
-void make_llama4_layers(ConfigReader& config);
-void make_mimo_v2_layers(ConfigReader& config);
-void make_step3_layers(ConfigReader& config);
-void make_ernie_layers(ConfigReader& config);
-void make_smollm3_layers(ConfigReader& config);
-void make_ring_layers(ConfigReader& config);
-void make_modernbert_layers(ConfigReader& config);
-void make_dbrx_layers(ConfigReader& config);
+// What only one architecture's config has (hf/layers.cpp), and whose layers differ in it.
+// clang-format off
+RowFunction read_qwen_keys, read_qwen3_moe_keys, read_chatglm_keys, read_bailing_keys, read_hunyuan_keys,
+    read_falcon_keys, read_mpt_keys, read_bert_keys, read_lfm2_keys, read_neox_keys, read_bigcode_keys;
+RowFunction make_indexed_layers, make_deepseek_v4_layers, make_kimi_layers, make_longcat_layers,
+    make_delta_net_layers, make_minimax_m3_layers, make_minimax_01_layers, make_gemma4_layers, make_gemma3n_layers,
+    make_nemotron_h_layers, make_nemotron_nas_layers, make_granite_hybrid_layers, make_falcon_h1_layers,
+    make_jamba_layers, make_mamba_layers, make_lfm2_layers, make_llama4_layers, make_mimo_v2_layers,
+    make_step3_layers, make_ernie_layers, make_smollm3_layers, make_ring_layers, make_modernbert_layers,
+    make_dbrx_layers;
+// clang-format on
 
 }  // namespace llmperf::model

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "model/families.h"
 #include "model/gguf/file.h"
 #include "model/gguf/tensors.h"
 

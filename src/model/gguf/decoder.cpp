@@ -884,19 +884,14 @@ std::string text_of(const GgufFile& file, std::string_view key) {
   return text == nullptr ? std::string() : *text;
 }
 
-// general.file_type, by llama.cpp's enumeration of them (llama.h); the empty ones are no longer in it.
 std::string describe_file_type(const GgufFile& file) {
-  constexpr std::array<std::string_view, 39> kNames = {
-      "f32",    "f16",    "q4_0",   "q4_1",    "",       "",       "",       "q8_0",   "q5_0",     "q5_1",
-      "q2_k",   "q3_k_s", "q3_k_m", "q3_k_l",  "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k",     "iq2_xxs",
-      "iq2_xs", "q2_k_s", "iq3_xs", "iq3_xxs", "iq1_s",  "iq4_nl", "iq3_s",  "iq3_m",  "iq2_s",    "iq2_m",
-      "iq4_xs", "iq1_m",  "bf16",   "",        "",       "",       "tq1_0",  "tq2_0",  "mxfp4_moe"};
   const GgufEntry* entry = file.find("general.file_type");
   const auto* id = entry == nullptr ? nullptr : std::get_if<std::int64_t>(&entry->value);
   if (id == nullptr) return {};
-  const bool known = *id >= 0 && *id < static_cast<std::int64_t>(kNames.size());
-  const std::string_view name = known ? kNames[static_cast<std::size_t>(*id)] : std::string_view();
-  return name.empty() ? fmt::format(", file type {}", *id) : fmt::format(", file type {}", name);
+  for (const GgufFileType& type : gguf_file_types()) {
+    if (static_cast<std::int64_t>(type.id) == *id) return fmt::format(", file type {}", type.name);
+  }
+  return fmt::format(", file type {}", *id);
 }
 
 // The row of the file's architecture; none when that was reported.

@@ -22,40 +22,25 @@ using G = GgmlType;
 constexpr std::array kEras = {GgufEra::v2024_02, GgufEra::v2024, GgufEra::v2025, GgufEra::v2026};
 constexpr std::array<std::string_view, kEras.size()> kEraNames = {"2024-02", "2024", "2025", "2026"};
 
-// In the order of GgufFtype. Of mxfp4_moe only the experts are; everything else is Q8_0.
-constexpr GgufFileType kFileTypes[] = {{F::f32, "f32", G::f32},
-                                       {F::f16, "f16", G::f16},
-                                       {F::bf16, "bf16", G::bf16, false, GgufEra::v2024},
-                                       {F::q8_0, "q8_0", G::q8_0},
-                                       {F::q6_k, "q6_k", G::q6_k},
-                                       {F::q5_1, "q5_1", G::q5_1},
-                                       {F::q5_k_m, "q5_k_m", G::q5_k},
-                                       {F::q5_0, "q5_0", G::q5_0},
-                                       {F::q5_k_s, "q5_k_s", G::q5_k},
-                                       {F::q4_1, "q4_1", G::q4_1},
-                                       {F::q4_k_m, "q4_k_m", G::q4_k},
-                                       {F::iq4_nl, "iq4_nl", G::iq4_nl, false, GgufEra::v2024},
-                                       {F::q4_k_s, "q4_k_s", G::q4_k},
-                                       {F::q4_0, "q4_0", G::q4_0},
-                                       {F::iq4_xs, "iq4_xs", G::iq4_xs, false, GgufEra::v2024},
-                                       {F::mxfp4_moe, "mxfp4_moe", G::mxfp4, false, GgufEra::v2025},
-                                       {F::q3_k_l, "q3_k_l", G::q3_k},
-                                       {F::q3_k_m, "q3_k_m", G::q3_k},
-                                       {F::iq3_m, "iq3_m", G::iq3_s, false, GgufEra::v2024},
-                                       {F::iq3_s, "iq3_s", G::iq3_s, false, GgufEra::v2024},
-                                       {F::q3_k_s, "q3_k_s", G::q3_k},
-                                       {F::iq3_xs, "iq3_xs", G::iq3_s, false, GgufEra::v2024},
-                                       {F::iq3_xxs, "iq3_xxs", G::iq3_xxs, true, GgufEra::v2024},
-                                       {F::q2_k, "q2_k", G::q2_k},
-                                       {F::q2_k_s, "q2_k_s", G::q2_k, true},
-                                       {F::iq2_m, "iq2_m", G::iq2_s, true, GgufEra::v2024},
-                                       {F::iq2_s, "iq2_s", G::iq2_xs, true, GgufEra::v2024},
-                                       {F::iq2_xs, "iq2_xs", G::iq2_xs, true, GgufEra::v2024},
-                                       {F::tq2_0, "tq2_0", G::tq2_0, false, GgufEra::v2024},
-                                       {F::iq2_xxs, "iq2_xxs", G::iq2_xxs, true, GgufEra::v2024},
-                                       {F::tq1_0, "tq1_0", G::tq1_0, false, GgufEra::v2024},
-                                       {F::iq1_m, "iq1_m", G::iq1_m, true, GgufEra::v2024},
-                                       {F::iq1_s, "iq1_s", G::iq1_s, true, GgufEra::v2024}};
+// The widest first. Of mxfp4_moe only the experts are; everything else is Q8_0.
+// clang-format off
+constexpr GgufFileType kFileTypes[] = {
+    {F::f32, "f32", G::f32}, {F::f16, "f16", G::f16}, {F::bf16, "bf16", G::bf16, false, GgufEra::v2024},
+    {F::q8_0, "q8_0", G::q8_0}, {F::q6_k, "q6_k", G::q6_k}, {F::q5_1, "q5_1", G::q5_1},
+    {F::q5_k_m, "q5_k_m", G::q5_k}, {F::q5_0, "q5_0", G::q5_0}, {F::q5_k_s, "q5_k_s", G::q5_k},
+    {F::q4_1, "q4_1", G::q4_1}, {F::q4_k_m, "q4_k_m", G::q4_k},
+    {F::iq4_nl, "iq4_nl", G::iq4_nl, false, GgufEra::v2024}, {F::q4_k_s, "q4_k_s", G::q4_k},
+    {F::q4_0, "q4_0", G::q4_0}, {F::iq4_xs, "iq4_xs", G::iq4_xs, false, GgufEra::v2024},
+    {F::mxfp4_moe, "mxfp4_moe", G::mxfp4, false, GgufEra::v2025}, {F::q3_k_l, "q3_k_l", G::q3_k},
+    {F::q3_k_m, "q3_k_m", G::q3_k}, {F::iq3_m, "iq3_m", G::iq3_s, false, GgufEra::v2024},
+    {F::iq3_s, "iq3_s", G::iq3_s, false, GgufEra::v2024}, {F::q3_k_s, "q3_k_s", G::q3_k},
+    {F::iq3_xs, "iq3_xs", G::iq3_s, false, GgufEra::v2024}, {F::iq3_xxs, "iq3_xxs", G::iq3_xxs, true, GgufEra::v2024},
+    {F::q2_k, "q2_k", G::q2_k}, {F::q2_k_s, "q2_k_s", G::q2_k, true},
+    {F::iq2_m, "iq2_m", G::iq2_s, true, GgufEra::v2024}, {F::iq2_s, "iq2_s", G::iq2_xs, true, GgufEra::v2024},
+    {F::iq2_xs, "iq2_xs", G::iq2_xs, true, GgufEra::v2024}, {F::tq2_0, "tq2_0", G::tq2_0, false, GgufEra::v2024},
+    {F::iq2_xxs, "iq2_xxs", G::iq2_xxs, true, GgufEra::v2024}, {F::tq1_0, "tq1_0", G::tq1_0, false, GgufEra::v2024},
+    {F::iq1_m, "iq1_m", G::iq1_m, true, GgufEra::v2024}, {F::iq1_s, "iq1_s", G::iq1_s, true, GgufEra::v2024}};
+// clang-format on
 
 void require_era(const GgufFileType& type, GgufEra era) {
   if (era >= type.since) return;

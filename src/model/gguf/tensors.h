@@ -72,10 +72,13 @@ std::string_view name(GgufEra era);  // "2024-02", "2024", "2025", "2026"
 // Throws Error(bad_input) with the known ones.
 GgufEra parse_gguf_era(std::string_view text);
 
+// The values are llama.cpp's ids of them (general.file_type).
 // clang-format off
 enum class GgufFtype : unsigned char {
-  f32, f16, bf16, q8_0, q6_k, q5_1, q5_k_m, q5_0, q5_k_s, q4_1, q4_k_m, iq4_nl, q4_k_s, q4_0, iq4_xs, mxfp4_moe, q3_k_l,
-  q3_k_m, iq3_m, iq3_s, q3_k_s, iq3_xs, iq3_xxs, q2_k, q2_k_s, iq2_m, iq2_s, iq2_xs, tq2_0, iq2_xxs, tq1_0, iq1_m, iq1_s
+  f32 = 0, f16 = 1, q4_0 = 2, q4_1 = 3, q8_0 = 7, q5_0 = 8, q5_1 = 9, q2_k = 10, q3_k_s = 11, q3_k_m = 12, q3_k_l = 13,
+  q4_k_s = 14, q4_k_m = 15, q5_k_s = 16, q5_k_m = 17, q6_k = 18, iq2_xxs = 19, iq2_xs = 20, q2_k_s = 21, iq3_xs = 22,
+  iq3_xxs = 23, iq1_s = 24, iq4_nl = 25, iq3_s = 26, iq3_m = 27, iq2_s = 28, iq2_m = 29, iq4_xs = 30, iq1_m = 31,
+  bf16 = 32, tq1_0 = 36, tq2_0 = 37, mxfp4_moe = 38
 };
 // clang-format on
 
