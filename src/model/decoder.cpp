@@ -100,14 +100,6 @@ bool check_divisible(descriptor::Reader& reader, std::string_view key, std::int6
   return false;
 }
 
-std::int64_t derive_head_dim(descriptor::Reader& reader, std::string_view hidden_key, std::int64_t hidden,
-                             std::string_view heads_key, std::int64_t heads, std::string_view head_dim_key) {
-  if (hidden % heads == 0) return hidden / heads;
-  check_divisible(reader, hidden_key, hidden, heads_key, heads,
-                  head_dim_key.empty() ? std::string() : fmt::format("give {} if heads differ", head_dim_key));
-  return 1;
-}
-
 void check_experts(descriptor::Reader& reader, std::string_view key, const Experts& experts) {
   if (experts.per_token <= experts.count || !is_sound(reader, key, kExpertRange)) return;
   reader.problem(key,

@@ -162,8 +162,10 @@ void ConfigReader::read_heads() {
   } else if (!derived) {
     attention.head_dim = *family_.head_dim;
   } else {
-    attention.head_dim = derive_head_dim(reader, key(Fact::hidden), decoder.hidden, key(Fact::heads), attention.heads,
-                                         key(Fact::head_dim));
+    const std::string_view own = key(Fact::head_dim);
+    check_divisible(reader, key(Fact::hidden), decoder.hidden, key(Fact::heads), attention.heads,
+                    own.empty() ? std::string() : fmt::format("give {} if heads differ", own));
+    attention.head_dim = decoder.hidden % attention.heads == 0 ? decoder.hidden / attention.heads : 1;
   }
   attention.v_head_dim = attention.head_dim;
 

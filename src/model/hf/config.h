@@ -125,24 +125,21 @@ class ModuleList {
   bool is_too_long(std::int64_t layers, descriptor::Problems& problems) const;
 
  private:
-  struct Place {
+  struct Entry {
+    std::string text;
     int line = 0;
     int column = 0;
+    bool used = false;
+    bool in_part = false;  // names some of a layer's experts
   };
   struct Name {
-    std::string text;
-    Place where;
+    Entry entry;
     std::set<std::int64_t> experts;  // that were listed one by one
-    bool used = false;
-    bool in_part = false;
   };
   struct Pattern {
-    std::string text;
-    Place where;
+    Entry entry;
     NamePattern pattern;
     bool begins_anywhere = false;
-    bool used = false;
-    bool in_part = false;
   };
   bool has_name(const std::string& name, std::int64_t experts);
 
