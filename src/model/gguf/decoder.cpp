@@ -722,19 +722,19 @@ class GgufReader {
     bool shared = false;  // one norm of parallel blocks serves both
   };
   NormPlaces norm_places() {
-    std::int64_t layer = -1;
-    for (std::size_t i = 0; i < routed_.size() && layer < 0; ++i) {
+    std::optional<std::int64_t> layer;
+    for (std::size_t i = 0; i < routed_.size() && !layer; ++i) {
       if ((attends_[i] || recurrent_[i]) && has_feed_forward(i)) layer = static_cast<std::int64_t>(i);
     }
     const auto any = [&](std::initializer_list<std::string_view> stems) {
-      return std::ranges::any_of(stems, [&](std::string_view stem) { return has(layer, stem); });
+      return layer && std::ranges::any_of(stems, [&](std::string_view stem) { return has(*layer, stem); });
     };
     const bool before = any({"attn_norm.weight"});
     const bool second = any({"ffn_norm.weight", "ffn_norm", "attn_norm_2.weight"});
     const bool behind = any({"post_attention_norm.weight", "attn_output_norm.weight"});
     const bool last = any({"post_ffw_norm.weight", "layer_output_norm.weight"});
     NormPlaces places;
-    if (layer < 0 || (!before && !last)) {
+    if (!before && !last) {
       places.per_part = family_.norms == 4 ? 2 : 1;
       places.parallel = family_.parallel_blocks;
       places.shared = places.parallel && family_.norms == 1;

@@ -613,7 +613,7 @@ void add_stored_layers(const std::vector<Layer>& layers, const std::vector<int>&
     decoder.add_layer(layer);
     if (decoder.kinds.size() < Decoder::kMostKinds) continue;
     reader.problem("num_hidden_layers", "the layers are stored in more ways than are supported",
-                   "remove quantization_config and choose with --weights");
+                   "remove quantization_config and choose with `weights`");
     return;
   }
 }
