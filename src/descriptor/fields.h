@@ -117,6 +117,7 @@ struct Writing {
   void part(std::string_view key, std::optional<Value>& value, Describe&& describe) {
     part(key, value.has_value(), [&](Writing& inner) { describe(inner, *value); });
   }
+  // `none` where it is not there; nothing where it is what `usual` has.
   template <class Value, class Clear, class Describe>
   void whole(std::string_view key, Value& value, const Value& usual, bool (*present)(const Value&), Clear&&,
              Describe&& describe) {

@@ -1,7 +1,7 @@
 // The quantiser's choice per tensor. Read from llama_tensor_get_type of llama.cpp as of January 2024, April 2024, early
-// 2025 and 2026 (llama.cpp, later src/llama-quant.cpp). Of the rules of a tensor's category, which goes by its name, the
-// first that names the file type and whose conditions all hold wins, and without one the tensor gets the file's base
-// type.
+// 2025 and 2026 (llama.cpp, later src/llama-quant.cpp). Of the rules of a tensor's category, which goes by its name,
+// the first that names the file type and whose conditions all hold wins, and without one the tensor gets the file's
+// base type.
 #include <fmt/format.h>
 
 #include <algorithm>
