@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "model/families.h"
 
 namespace llmperf::model {
 namespace {
