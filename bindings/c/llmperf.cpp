@@ -15,7 +15,7 @@
 #include "base/version.h"
 #include "bindings/c/call.h"
 #include "hardware/device.h"
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 #include "request/capacity_search.h"
 #include "result/document.h"
 #include "result/serving.h"

@@ -8,7 +8,7 @@
 #include "hardware/device.h"
 #include "hardware/engine.h"
 #include "model/quantization.h"
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 #include "study/study.h"
 
 namespace llmperf::answer {

@@ -14,7 +14,7 @@
 #include "calibrate/row_ops.h"
 #include "hardware/beyond_range.h"
 #include "hardware/engine.h"
-#include "model/draft.h"
+#include "model/decoder.h"
 #include "model/model_file.h"
 
 namespace llmperf::calibrate {

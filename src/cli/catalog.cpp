@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "hardware/device.h"
 #include "model/model_file.h"
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 #include "report/reports.h"
 #include "result/study.h"
 

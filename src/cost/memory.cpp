@@ -7,7 +7,7 @@
 #include "base/integer.h"
 #include "cost/formulas.h"
 #include "model/parameters.h"
-#include "model/video_parameters.h"
+#include "model/video/video_dit.h"
 
 namespace llmperf::cost {
 namespace {

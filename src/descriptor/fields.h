@@ -40,6 +40,7 @@ struct Reading {
   void numbers(std::string_view key, std::vector<std::int64_t>& values, IntRange range) {
     values = r.optional_ints(key, range);
   }
+  void words(std::string_view key, std::string& text) { text = r.string_or(key, ""); }
   template <class Enum, std::size_t N>
   void choice(std::string_view key, Enum& value, const Names<N>& names) {
     value = static_cast<Enum>(r.choice(key, names));
@@ -63,6 +64,16 @@ struct Reading {
   template <class Value, class Describe>
   void part(std::string_view key, std::optional<Value>& value, Describe&& describe) {
     part(key, true, [&](Reading& inner) { describe(inner, value.emplace()); });
+  }
+  // A mapping, or `none`; where neither is said it stays as it is. Begun anew by `clear`.
+  template <class Value, class Clear, class Describe>
+  void whole(std::string_view key, Value& value, const Value&, bool (*)(const Value&), Clear&& clear,
+             Describe&& describe) {
+    const Node* node = r.find(key);
+    if (node == nullptr) return;
+    clear(value);
+    if (node->kind == Node::Kind::scalar && node->scalar == "none") return;
+    part(key, true, [&](Reading& inner) { describe(inner, value); });
   }
 };
 
@@ -92,6 +103,9 @@ struct Writing {
   void choice(std::string_view key, Enum value, const Names<N>& names, Enum usual) {
     if (value != usual) choice(key, value, names);
   }
+  void words(std::string_view key, const std::string& text) {
+    if (!text.empty()) w.words(key, text);
+  }
   template <class Describe>
   void part(std::string_view key, bool present, Describe&& describe) {
     if (!present) return;
@@ -102,6 +116,17 @@ struct Writing {
   template <class Value, class Describe>
   void part(std::string_view key, std::optional<Value>& value, Describe&& describe) {
     part(key, value.has_value(), [&](Writing& inner) { describe(inner, *value); });
+  }
+  // `none` where it is not there; nothing where it is what `usual` has.
+  template <class Value, class Clear, class Describe>
+  void whole(std::string_view key, Value& value, const Value& usual, bool (*present)(const Value&), Clear&&,
+             Describe&& describe) {
+    const auto text = [&](Value of) {
+      Writing inner;
+      if (present(of)) describe(inner, of);
+      return present(of) ? inner.w.in_braces() : "none";
+    };
+    if (const std::string own = text(value); own != text(usual)) w.put(key, own);
   }
 };
 

@@ -8,7 +8,7 @@
 
 #include "estimate/band.h"
 #include "estimate/estimate.h"
-#include "model/gguf_mix.h"
+#include "model/gguf/tensors.h"
 
 namespace llmperf::estimate {
 

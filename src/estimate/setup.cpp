@@ -12,10 +12,9 @@
 #include "base/name_pattern.h"
 #include "base/text.h"
 #include "mapper/roofline/kernels.h"
-#include "model/draft.h"
-#include "model/ggml_type.h"
-#include "model/gguf_architectures.h"
-#include "model/gguf_tensors.h"
+#include "model/decoder.h"
+#include "model/gguf/file.h"
+#include "model/gguf/tensors.h"
 #include "model/parameters.h"
 
 namespace llmperf::estimate {

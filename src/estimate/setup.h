@@ -103,7 +103,7 @@ Acceptance parse_acceptance(const std::string& text);
 struct Setup;
 
 // What proposes the tokens that a decode step of the target verifies: a model of its own, or layers made for it
-// (model/draft.h), which run in the target's step on hidden states of it and share its embedding.
+// (model/decoder.h), which run in the target's step on hidden states of it and share its embedding.
 struct Draft {
   enum class Kind : std::uint8_t { model, next_token, eagle };
   Kind kind = Kind::model;

@@ -11,8 +11,7 @@
 #include "graph/plan.h"
 #include "hardware/runtime.h"
 #include "model/quantization.h"
-#include "model/video_dit.h"
-#include "model/video_shape.h"
+#include "model/video/video_dit.h"
 
 namespace llmperf::graph {
 

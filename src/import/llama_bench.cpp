@@ -22,8 +22,7 @@
 #include "estimate/setup.h"
 #include "hardware/device.h"
 #include "import/collector.h"
-#include "model/gguf_architectures.h"
-#include "model/gguf_mix.h"
+#include "model/gguf/tensors.h"
 #include "model/model_file.h"
 #include "model/parameters.h"
 

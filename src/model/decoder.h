@@ -171,8 +171,8 @@ struct Layer {
   bool norms_after = false;      // … after each part and not before it (OLMo 2, BERT)
   bool parallel_blocks = false;  // attention and MLP are added up (Phi-2); with two norms (GPT-NeoX) each has its own
   bool scaled = false;           // one learned factor of the layer's result (Gemma 4)
-  // Of layers that draft (draft.h): vectors of the hidden width that a product before the layer makes one of; 0: none.
-  // Each is normed first; or attention reads the token's embedding beside their sum, and that sum is normed.
+  // Of layers that draft (next_token_draft): vectors of the hidden width that a product before the layer makes one of;
+  // 0: none. Each is normed first; or attention reads the token's embedding beside their sum, and that sum is normed.
   std::int64_t joined_inputs = 0;
   bool reads_token = false;
   std::int64_t low_rank_branch = 0;  // rank of two matrices beside attention (LAuReL of Gemma 3n); 0: none
@@ -218,8 +218,9 @@ struct Decoder {
   bool tied_embeddings = false;             // lm_head shares the embedding's storage
   bool borrows_embedding = false;           // of a draft: its target's embedding, and lm_head where that is tied
   bool checkpoint_repeats_lm_head = false;  // tied, and yet the published files store it twice
-  // Layers that predict further tokens (MTP), which the published files hold and a draft can be made of (draft.h): each
-  // is a layer of the last kind, a projection of its two inputs, three norms, and copies of the embedding and lm_head.
+  // Layers that predict further tokens (MTP), which the published files hold and a draft can be made of
+  // (next_token_draft): each is a layer of the last kind, a projection of its two inputs, three norms, and copies of
+  // the embedding and lm_head.
   std::int64_t next_token_layers = 0;
   bool next_token_copies = true;     // … or they share the embedding and the lm_head (Qwen3-Next)
   bool attention_residuals = false;  // four vectors per layer weigh the results of the layers before it (Kimi K3)
@@ -275,5 +276,23 @@ std::vector<std::string> family_names();
 // The same decoder as a model descriptor, to read it again or to change what another model does otherwise. How a
 // checkpoint's matrices are stored one by one (Decoder::mixture) is left out.
 std::string to_descriptor(const Decoder& decoder);
+
+// ---- Models that propose the tokens which a step of a larger one verifies (speculative decoding), where they are made
+// for it: both read hidden states of their target and look tokens up in its embedding.
+
+// The layer for further tokens of a model that has one (multi-token prediction, DeepSeek-V3, arXiv 2412.19437 section
+// 2.2): norms of the last hidden state and of the next token's embedding, a product of the two side by side, a layer of
+// the model's last kind, a norm; its lm_head is the model's. Throws Error(bad_input) for a model without.
+Decoder next_token_draft(const Decoder& target);
+
+// EAGLE-3 (arXiv 2503.01840): three hidden states of the target become one, once per verified token; a layer whose q, k
+// and v read it beside the token's embedding, and a lm_head of its own over the 32,000 most frequent tokens. Heads are
+// those of the target's attention (of latent attention: of 128, with 8 for keys and values), the MLP is as wide as the
+// target's widest dense one, or six times the hidden width where it has none. Biases, windows and norms of heads that
+// the target has are left out, as published heads do.
+Decoder eagle_draft(const Decoder& target);
+
+// Whether two models can have the same tokens: as many, but for what tables are padded with.
+bool shares_vocabulary(const Decoder& a, const Decoder& b);
 
 }  // namespace llmperf::model

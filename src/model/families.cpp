@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/gguf_architectures.h"
+#include "model/gguf/tensors.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
@@ -503,15 +503,13 @@ constexpr Family kFamilies[] = {
                 "embedding_dropout global_rope_theta local_rope_theta initializer_cutoff_factor mlp_dropout norm_eps "
                 "position_embedding_type reference_compile sparse_pred_ignore_index sparse_prediction repad_logits_with_grad",
      .own_layers = make_modernbert_layers},
-};
 
-// Read from GGUF files alone.
-constexpr Family kGgufFamilies[] = {
+    // ---- Read from GGUF files alone
     {.name = "mamba2", .gguf = "mamba2"},
     {.name = "nomic_bert", .gguf = "nomic-bert", .norm = Norm::layer, .encoder = true},
 };
 // clang-format on
-constexpr std::array<std::span<const Family>, 2> kGgufTables = {kFamilies, kGgufFamilies};
+constexpr std::span<const Family> kConfigFamilies = std::span(kFamilies).first(std::size(kFamilies) - 2);
 
 constexpr std::string_view kNeutralKeys[] = {
     // identity and files
@@ -595,7 +593,7 @@ std::optional<Fact> fact_called(std::string_view key) {
     std::map<std::string_view, Fact> facts = {{"max_sequence_length", Fact::max_position}};  // of the first Llama files
     for (const FactRow& row : kFacts) {
       facts.emplace(row.hf, row.fact);
-      for (const Family& family : kFamilies) {
+      for (const Family& family : kConfigFamilies) {
         facts.emplace(family.key(row.fact), row.fact);
         if (row.fact != Fact::experts) continue;
         facts.emplace(family.experts.count, row.fact);
@@ -615,46 +613,41 @@ std::string_view missing_ingredient(std::string_view architecture) {
   return {};
 }
 
-std::span<const Family> families() { return kFamilies; }
+std::span<const Family> families() { return kConfigFamilies; }
 
 namespace {
 
 // The row of that name, or of a model that is also called so; null when there is none.
 const Family* row_of(std::span<const Family> table, std::string_view name) {
-  for (const Family& row : table) {
-    if (row.name == name || std::ranges::count(words(row.also), name) > 0) return &row;
-  }
-  return nullptr;
+  const auto found = std::ranges::find_if(
+      table, [&](const Family& row) { return row.name == name || std::ranges::count(words(row.also), name) > 0; });
+  return found == table.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 const Family* find_family(std::string_view model_type) {
-  const Family* found = row_of(kFamilies, model_type);
+  const Family* found = row_of(kConfigFamilies, model_type);
   return found == nullptr || found->like.empty() ? found : find_family(found->like);
 }
 
 std::string_view gguf_names(std::string_view model_type) {
-  for (const std::span<const Family> table : kGgufTables) {
-    if (const Family* row = row_of(table, model_type)) return row->gguf;
-  }
-  return {};
+  const Family* row = row_of(kFamilies, model_type);
+  return row == nullptr ? std::string_view() : row->gguf;
 }
 
 std::optional<Family> find_gguf_family(std::string_view architecture, bool experts, bool score_correction) {
   std::optional<Family> first;
-  for (const std::span<const Family> table : kGgufTables) {
-    for (const Family& row : table) {
-      const std::vector<std::string_view> names = words(row.gguf);
-      const auto name = std::ranges::find(names, architecture);
-      if (name == names.end()) continue;
-      Family family = row.like.empty() ? row : *find_family(row.like);
-      family.name = row.name;
-      family.gguf = *name;
-      const ExpertRule& rule = family.experts;
-      if (!rule.count.empty() == experts && rule.score_correction == score_correction) return family;
-      if (!first) first = family;
-    }
+  for (const Family& row : kFamilies) {
+    const std::vector<std::string_view> names = words(row.gguf);
+    const auto name = std::ranges::find(names, architecture);
+    if (name == names.end()) continue;
+    Family family = row.like.empty() ? row : *find_family(row.like);
+    family.name = row.name;
+    family.gguf = *name;
+    const ExpertRule& rule = family.experts;
+    if (!rule.count.empty() == experts && rule.score_correction == score_correction) return family;
+    if (!first) first = family;
   }
   return first;
 }
@@ -671,7 +664,7 @@ WindowRule gguf_window(const Family& family) {
 
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
-  for (const Family& family : kFamilies) {
+  for (const Family& family : kConfigFamilies) {
     names.emplace_back(family.name);
     for (const std::string_view name : words(family.also)) {
       if (to_lower(name) == name) names.emplace_back(name);
@@ -682,11 +675,9 @@ std::vector<std::string> family_names() {
 
 std::vector<std::string> gguf_family_names() {
   std::vector<std::string> names;
-  for (const std::span<const Family> table : kGgufTables) {
-    for (const Family& family : table) {
-      for (const std::string_view name : words(family.gguf)) {
-        if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
-      }
+  for (const Family& family : kFamilies) {
+    for (const std::string_view name : words(family.gguf)) {
+      if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
     }
   }
   return names;
@@ -825,7 +816,7 @@ void require_gguf_architecture(const Decoder& model) {
   throw Error::bad_input(
       fmt::format("no architecture of llama.cpp is known for {} (model type {}): its GGUF files cannot be predicted",
                   model.name, quote(model.architecture)),
-      "choose --weights other than a GGUF file type");
+      "choose `weights` other than a GGUF file type");
 }
 
 bool gguf_keeps_windows(const Decoder& model) { return gguf_architecture(model).windows.has_value(); }

@@ -80,7 +80,8 @@ struct ExpertRule {
   std::string_view correction_key = {};  // a bool that says whether there is one after all
 };
 
-class ConfigReader;  // hf_config.h
+class ConfigReader;  // hf/config.h
+using RowFunction = void(ConfigReader& config, descriptor::Reader& reader);
 
 // Absent keys take the defaults of the architecture's config class in transformers.
 struct Family {
@@ -136,14 +137,14 @@ struct Family {
   std::string_view must_be_false = {};
   std::string_view must_be_one = {};
   std::string_view skipped = {};
-  void (*own_keys)(ConfigReader&) = nullptr;    // reads what no other architecture has
-  void (*own_layers)(ConfigReader&) = nullptr;  // … once there are layers, which differ in it
+  RowFunction* own_keys = nullptr;    // reads what no other architecture has
+  RowFunction* own_layers = nullptr;  // … once there are layers, which differ in it
 
   std::string_view key(Fact fact) const;  // of config.json
   std::optional<std::int64_t> value_where_absent(Fact fact) const;
 };
 
-// Every row.
+// Every row that a config can be read by.
 std::span<const Family> families();
 // The row of a model_type, that of another where it is like it; null when there is none.
 const Family* find_family(std::string_view model_type);
@@ -169,42 +170,66 @@ bool is_neutral_key(std::string_view key);
 std::optional<Activation> find_activation(std::string_view name);
 std::vector<std::string> activation_names();
 
-// What only one architecture's config has (hf_layers.cpp).
-void read_qwen_keys(ConfigReader& config);
-void read_qwen3_moe_keys(ConfigReader& config);
-void read_chatglm_keys(ConfigReader& config);
-void read_bailing_keys(ConfigReader& config);
-void read_hunyuan_keys(ConfigReader& config);
-void read_falcon_keys(ConfigReader& config);
-void read_mpt_keys(ConfigReader& config);
-void read_bert_keys(ConfigReader& config);
-void read_lfm2_keys(ConfigReader& config);
-void read_neox_keys(ConfigReader& config);
-void read_bigcode_keys(ConfigReader& config);
-// … whose layers differ in it (hf_layers.cpp).
-void make_indexed_layers(ConfigReader& config);  // DeepSeek-V3.2, GLM-5
-void make_deepseek_v4_layers(ConfigReader& config);
-void make_kimi_layers(ConfigReader& config);
-void make_longcat_layers(ConfigReader& config);
-void make_delta_net_layers(ConfigReader& config);  // Qwen3-Next, Qwen3.5
-void make_minimax_m3_layers(ConfigReader& config);
-void make_minimax_01_layers(ConfigReader& config);
-void make_gemma4_layers(ConfigReader& config);
-void make_gemma3n_layers(ConfigReader& config);
-void make_nemotron_h_layers(ConfigReader& config);
-void make_nemotron_nas_layers(ConfigReader& config);
-void make_granite_hybrid_layers(ConfigReader& config);
-void make_falcon_h1_layers(ConfigReader& config);
-void make_jamba_layers(ConfigReader& config);
-void make_mamba_layers(ConfigReader& config);
-void make_lfm2_layers(ConfigReader& config);
-void make_llama4_layers(ConfigReader& config);
-void make_mimo_v2_layers(ConfigReader& config);
-void make_step3_layers(ConfigReader& config);
-void make_ernie_layers(ConfigReader& config);
-void make_smollm3_layers(ConfigReader& config);
-void make_ring_layers(ConfigReader& config);
-void make_modernbert_layers(ConfigReader& config);
-void make_dbrx_layers(ConfigReader& config);
+// ---- What llama.cpp's architectures (general.architecture of a GGUF file) imply beyond the row of the model type that
+// is converted to it (above): how its loader tells the kinds of layers, which of them it runs with a window, and what
+// its tensors are called where that is not the usual name. What the tensors of a file show by being there is in no
+// table.
+
+// How a loader tells which layers are recurrent.
+enum class GgufMixers : unsigned char {
+  attention,    // none is
+  recurrent,    // all are (Mamba)
+  both,         // all are, beside attention (Falcon-H1)
+  by_kv_heads,  // those of no key and value heads
+  by_interval,  // attention.recurrent_layers, else all but every full_attention_interval-th
+  one_part      // those of neither key and value heads nor a feed-forward width; each layer has one part (Nemotron-H)
+};
+
+// Layers that llama.cpp runs with a window where attention.sliding_window gives one, unless
+// attention.sliding_window_pattern says otherwise.
+struct GgufWindows {
+  std::int64_t period = 0;  // every period-th layer sees everything; 0: none does
+  bool full_first = false;  // … the first of a period, not the last
+  bool chunked = false;
+  std::int64_t absent = 0;  // the window of a file that does not say it; 0: none
+};
+
+struct GgufArchitecture {
+  std::string_view name;  // "nemotron_h_moe"
+  GgufMixers mixers = GgufMixers::attention;
+  RecurrentKind recurrent = RecurrentKind::mamba2;
+  std::optional<GgufWindows> windows = {};
+  std::int64_t unrotated_every =
+      0;                        // every n-th layer has no rotary embedding, in models with windows if they have any
+  bool parts_may_lack = false;  // layers of one part, or none (nemotron-nas)
+  // Tensors by another than the usual name, "ffn_norm.weight=post_attention_norm.weight", between spaces.
+  std::string_view renamed = {};
+  bool splits_qkv = false;               // the checkpoint's fused matrix is taken apart
+  bool apart_gates = false;              // gates and decays of a delta net are tensors of their own (Qwen3.5)
+  bool keeps_next_token_layers = false;  // the converter leaves them in the file
+  bool embedding_norm_first = false;     // the first layer's norm before attention is the embedding's (ModernBERT)
+  std::string_view accepted = {};        // keys that are errors elsewhere, as they change what attention computes
+  bool other_norm_key = false;           // the norm's epsilon stands under the key of the other kind (PhiMoE)
+  bool leading_dense = true;             // leading_dense_block_count says which layers have experts
+};
+
+// Null when there is none.
+const GgufArchitecture* find_gguf_architecture(std::string_view name);
+// What there is to say of it, nothing where no row does.
+GgufArchitecture gguf_architecture(const Decoder& model);
+
+// ---- Functions of single rows
+
+// What only one architecture's config has (hf/layers.cpp), and whose layers differ in it.
+// clang-format off
+RowFunction read_qwen_keys, read_qwen3_moe_keys, read_chatglm_keys, read_bailing_keys, read_hunyuan_keys,
+    read_falcon_keys, read_mpt_keys, read_bert_keys, read_lfm2_keys, read_neox_keys, read_bigcode_keys;
+RowFunction make_indexed_layers, make_deepseek_v4_layers, make_kimi_layers, make_longcat_layers,
+    make_delta_net_layers, make_minimax_m3_layers, make_minimax_01_layers, make_gemma4_layers, make_gemma3n_layers,
+    make_nemotron_h_layers, make_nemotron_nas_layers, make_granite_hybrid_layers, make_falcon_h1_layers,
+    make_jamba_layers, make_mamba_layers, make_lfm2_layers, make_llama4_layers, make_mimo_v2_layers,
+    make_step3_layers, make_ernie_layers, make_smollm3_layers, make_ring_layers, make_modernbert_layers,
+    make_dbrx_layers;
+// clang-format on
 
 }  // namespace llmperf::model

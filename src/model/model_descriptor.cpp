@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "descriptor/fields.h"
 #include "model/decoder.h"
-#include "model/hf_config.h"
+#include "model/hf/config.h"
 #include "model/quantization.h"
 #include "model/reading.h"
 
@@ -45,13 +45,10 @@ std::string_view word(const std::array<std::string_view, N>& names, Enum value) 
 enum class WindowPattern : unsigned char { all, even, odd };
 constexpr std::array<std::string_view, 3> kWindowLayerNames = {"all", "even", "odd"};
 
-struct AttentionPattern {
-  Attention attention;
+// A layer, and which of the layers that are not of named kinds have what it has.
+struct LayerPattern {
+  Layer layer;
   WindowPattern window_layers = WindowPattern::all;
-};
-
-struct FeedForwardPattern {
-  FeedForward feed_forward;
   std::int64_t first_dense_layers = 0;
   std::int64_t dense_intermediate = 0;
 };
@@ -146,8 +143,8 @@ void describe_indexer(Visit& v, Indexer& x) {
 
 // `model`: what a reader finds the width of the model in.
 template <class Visit>
-void describe(Visit& v, Reader* model, const Decoder& decoder, AttentionPattern& pattern) {
-  Attention& a = pattern.attention;
+void describe_attention(Visit& v, Reader* model, const Decoder& decoder, LayerPattern& pattern) {
+  Attention& a = pattern.layer.attention;
   Reader* reader = v.reader();
   v.number("heads", a.heads, kHeadRange);
   if (reader != nullptr ? reader->find("kv_lora_rank") != nullptr : a.latent.has_value()) {
@@ -219,8 +216,35 @@ void check_read(Reader& reader, const Experts& experts) {
   if (experts.latent_norm && experts.latent == 0) reader.problem("latent_norm", "latent_norm needs latent");
 }
 
+void check_read(Reader& reader, const FeedForward& f, LayerPattern& pattern, std::int64_t layers) {
+  if (f.fused_gate_up && !f.gated) reader.problem("fused_gate_up", "fused_gate_up needs a gated MLP");
+  if (!f.experts) {
+    for (const std::string_view key : {"first_dense_layers", "dense_intermediate", "beside"}) {
+      reject(reader, key, "needs experts");
+    }
+    return;
+  }
+  reject(reader, "intermediate", "is not used with experts, which have their own; see dense_intermediate and beside");
+  pattern.first_dense_layers = reader.int_or("first_dense_layers", 0, {0, layers});
+  if (pattern.first_dense_layers > 0) {
+    pattern.dense_intermediate = reader.require_int("dense_intermediate", kWidthRange);
+  } else if (!reader.has("first_dense_layers")) {
+    reject(reader, "dense_intermediate", "needs first_dense_layers");
+  } else {
+    reader.find("dense_intermediate");  // zero dense layers: accepted, and without effect
+  }
+}
+
 template <class Visit>
-void describe(Visit& v, FeedForward& f) {
+void describe(Visit& v, std::int64_t layers, LayerPattern& pattern) {
+  FeedForward& f = pattern.layer.feed_forward;
+  Reader* reader = v.reader();
+  if (reader != nullptr) f.gated = reader->bool_or("gated", true);
+  if (reader != nullptr ? reader->has("experts") : f.experts.has_value()) {
+    v.number("beside", f.intermediate, {0, kWidthRange.max}, 0);
+  } else {
+    v.number("intermediate", f.intermediate, kWidthRange);
+  }
   v.choice("activation", f.activation, kActivationNames);
   v.said("gated", f.gated);
   v.flag("bias", f.bias);
@@ -229,34 +253,7 @@ void describe(Visit& v, FeedForward& f) {
     describe(of, experts);
     if (of.reader() != nullptr) check_read(*of.reader(), experts);
   });
-}
-
-FeedForwardPattern read_feed_forward(Reader& reader, std::int64_t layers) {
-  FeedForwardPattern pattern;
-  FeedForward& ff = pattern.feed_forward;
-  ff.gated = reader.bool_or("gated", true);
-  Reading reading{reader};
-  describe(reading, ff);
-  if (ff.fused_gate_up && !ff.gated) reader.problem("fused_gate_up", "fused_gate_up needs a gated MLP");
-  if (ff.experts) {
-    pattern.first_dense_layers = reader.int_or("first_dense_layers", 0, {0, layers});
-    if (pattern.first_dense_layers > 0) {
-      pattern.dense_intermediate = reader.require_int("dense_intermediate", kWidthRange);
-    } else if (!reader.has("first_dense_layers")) {
-      reject(reader, "dense_intermediate", "needs first_dense_layers");
-    } else {
-      reader.find("dense_intermediate");  // zero dense layers: accepted, and without effect
-    }
-    reject(reader, "intermediate", "is not used with experts, which have their own; see dense_intermediate and beside");
-    ff.intermediate = reader.int_or("beside", 0, {0, kWidthRange.max});
-  } else {
-    ff.intermediate = reader.require_int("intermediate", kWidthRange);
-    for (const std::string_view key : {"first_dense_layers", "dense_intermediate", "beside"}) {
-      reject(reader, key, "needs experts");
-    }
-  }
-  reader.finish();
-  return pattern;
+  if (reader != nullptr) check_read(*reader, f, pattern, layers);
 }
 
 // In the order of their enumeration.
@@ -319,6 +316,18 @@ VisionTower read_vision(Reader& reader, std::int64_t text_hidden) {
   return tower;
 }
 
+// What a person is told, and schemes: of the checkpoint, and of its routed experts if another.
+template <class Visit>
+void describe_texts(Visit& v, Decoder& m, std::string& experts) {
+  v.words("hf_id", m.hf_id);
+  v.words("architecture", m.architecture);
+  v.words("source", m.source);
+  v.words("notes", m.notes);
+  if (v.reader() != nullptr) v.reader()->string_or("aliases", "");  // for those who look for the file
+  v.words("default_weights", m.default_weights);
+  v.words("default_experts", experts);
+}
+
 // The dimensions outside of the layers and the tower.
 template <class Visit>
 void describe(Visit& v, Decoder& m) {
@@ -355,12 +364,9 @@ void describe(Visit& v, Decoder& m) {
 // And the texts.
 void read_model(Reader& reader, Decoder& decoder) {
   decoder.name = reader.require_string("name");
-  decoder.hf_id = reader.string_or("hf_id", "");
-  decoder.architecture = reader.string_or("architecture", "");
-  decoder.source = reader.string_or("source", "");
-  decoder.notes = reader.string_or("notes", "");
-  reader.string_or("aliases", "");  // for those who look for the file (src/descriptor/catalog.cpp)
-  decoder.default_weights = reader.string_or("default_weights", "");
+  std::string experts;
+  Reading reading{reader};
+  describe_texts(reading, decoder, experts);
   const auto check_scheme = [&](std::string_view key, const std::string& scheme) {
     if (scheme.empty()) return;
     try {
@@ -370,13 +376,11 @@ void read_model(Reader& reader, Decoder& decoder) {
     }
   };
   check_scheme("default_weights", decoder.default_weights);
-  const std::string experts = reader.string_or("default_experts", "");
   check_scheme("default_experts", experts);
   if (!experts.empty()) {
     if (decoder.default_weights.empty()) reader.problem("default_experts", "default_experts needs default_weights");
     decoder.mixture = {expert_mixture(experts, decoder.default_weights)};
   }
-  Reading reading{reader};
   describe(reading, decoder);
   if (decoder.checkpoint_repeats_lm_head && !decoder.tied_embeddings) {
     reader.problem("checkpoint_repeats_lm_head", "checkpoint_repeats_lm_head needs tied_embeddings");
@@ -393,60 +397,59 @@ bool says_none(Reader& reader, std::string_view key) {
   return node != nullptr && node->kind == descriptor::Node::Kind::scalar && node->scalar == "none";
 }
 
-// What a layer has, as the top of the file or a kind says it: what is not said is that of `usual`.
-struct LayerParts {
-  Layer layer;
-  AttentionPattern attention;
-  FeedForwardPattern feed_forward;
-};
-
-void read_norms(Reader& reader, Layer& layer) {
-  layer.parallel_blocks = reader.bool_or("parallel_blocks", layer.parallel_blocks);
-  layer.norms_after = reader.bool_or("norms_after", layer.norms_after);
-  layer.scaled = reader.bool_or("scaled", layer.scaled);
-  layer.low_rank_branch = reader.int_or("low_rank_branch", layer.low_rank_branch, {0, kWidthRange.max});
+void check_norms(Reader& reader, const Layer& layer) {
   const bool both = layer.mixes() && layer.has_feed_forward();
-  const std::int64_t parts = (layer.mixes() ? 1 : 0) + (layer.has_feed_forward() ? 1 : 0);
-  const bool usual = layer.norms == 4 || (layer.norms == 1 && layer.parallel_blocks && both);
-  const std::int64_t norms = reader.int_or("norms_per_layer", usual ? layer.norms : parts, {0, 4});
-  layer.norms = static_cast<int>(norms);
-  if (norms == 3) reader.problem("norms_per_layer", "norms_per_layer must be 1, 2 or 4, not 3");
-  if (norms == 1 && both && !layer.parallel_blocks) {
+  if (layer.norms == 3) reader.problem("norms_per_layer", "norms_per_layer must be 1, 2 or 4, not 3");
+  if (layer.norms == 1 && both && !layer.parallel_blocks) {
     reader.problem("norms_per_layer", "one norm per layer needs parallel_blocks: true, where it serves both blocks");
   }
-  if (norms == 4 && layer.parallel_blocks) {
+  if (layer.norms == 4 && layer.parallel_blocks) {
     reader.problem("norms_per_layer", "four norms per layer do not go with parallel_blocks");
   }
-  if (layer.norms_after && (norms == 4 || layer.parallel_blocks)) {
+  if (layer.norms_after && (layer.norms == 4 || layer.parallel_blocks)) {
     reader.problem("norms_after", "norms_after goes with one norm per block, one block after the other");
   }
 }
 
-void read_parts(Reader& reader, Reader& model, const Decoder& decoder, std::int64_t layers, LayerParts& parts) {
-  if (says_none(reader, "attention")) {
-    parts.attention = {};
-  } else if (auto part = reader.optional_mapping("attention")) {
-    parts.attention = {};
-    Reading reading{*part};
-    describe(reading, &model, decoder, parts.attention);
-    part->finish();
-  }
-  if (says_none(reader, "recurrent")) {
-    parts.layer.recurrent.reset();
-  } else if (auto recurrent = reader.optional_mapping("recurrent")) {
-    Reading reading{*recurrent};
-    describe(reading, parts.layer.recurrent.emplace());
-    check_recurrent(*recurrent, *parts.layer.recurrent);
-    recurrent->finish();
-  }
-  if (says_none(reader, "feed_forward")) {
-    parts.feed_forward = {};
-  } else if (auto feed_forward = reader.optional_mapping("feed_forward")) {
-    parts.feed_forward = read_feed_forward(*feed_forward, layers);
-  }
-  parts.layer.attention = parts.attention.attention;
-  parts.layer.feed_forward = parts.feed_forward.feed_forward;
-  read_norms(reader, parts.layer);
+// What a layer has, as the top of the file or a kind says it: what is not said is that of `usual`, which a reader finds
+// in `p`.
+template <class Visit>
+void describe(Visit& v, Reader* model, const Decoder& decoder, std::int64_t layers, LayerPattern& p,
+              const LayerPattern& usual) {
+  using P = LayerPattern;
+  v.whole(
+      "attention", p, usual, +[](const P& of) { return of.layer.attends(); },
+      [](P& of) {
+        of.layer.attention = {};
+        of.window_layers = WindowPattern::all;
+      },
+      [&](auto& inner, P& of) { describe_attention(inner, model, decoder, of); });
+  v.whole(
+      "recurrent", p, usual, +[](const P& of) { return of.layer.recurrent.has_value(); },
+      [](P& of) { of.layer.recurrent.reset(); },
+      [&](auto& inner, P& of) {
+        describe(inner, of.layer.recurrent ? *of.layer.recurrent : of.layer.recurrent.emplace());
+        if (inner.reader() != nullptr) check_recurrent(*inner.reader(), *of.layer.recurrent);
+      });
+  v.whole(
+      "feed_forward", p, usual, +[](const P& of) { return of.layer.has_feed_forward(); },
+      [](P& of) {
+        of.layer.feed_forward = {};
+        of.first_dense_layers = 0;
+      },
+      [&](auto& inner, P& of) { describe(inner, layers, of); });
+  Layer& layer = p.layer;
+  v.flag("parallel_blocks", layer.parallel_blocks, usual.layer.parallel_blocks);
+  v.flag("norms_after", layer.norms_after, usual.layer.norms_after);
+  v.flag("scaled", layer.scaled, usual.layer.scaled);
+  v.number("low_rank_branch", layer.low_rank_branch, {0, kWidthRange.max}, usual.layer.low_rank_branch);
+  const int parts = (layer.mixes() ? 1 : 0) + (layer.has_feed_forward() ? 1 : 0);
+  const int same = usual.layer.norms;
+  std::int64_t norms = layer.norms;
+  v.number("norms_per_layer", norms, {0, 4},
+           same == 4 || (same == 1 && layer.parallel_blocks && parts == 2) ? same : parts);
+  layer.norms = static_cast<int>(norms);
+  if (v.reader() != nullptr) check_norms(*v.reader(), layer);
 }
 
 // "linear x3": a name and how often it stands there.
@@ -488,15 +491,16 @@ std::vector<std::string> read_order(Reader& reader, std::int64_t layers, const s
   return order;
 }
 
-void add_kinds(Reader& reader, Reader& kinds, const Decoder& shape, std::int64_t layers, const LayerParts& usual,
+void add_kinds(Reader& reader, Reader& kinds, const Decoder& shape, std::int64_t layers, const LayerPattern& usual,
                Decoder& decoder) {
   std::map<std::string, Layer> known;
   std::vector<std::string> names;
   for (const descriptor::Node::Entry& entry : kinds.node().entries) {
     names.push_back(entry.key);
-    LayerParts parts = usual;
+    LayerPattern parts = usual;
     if (auto kind = kinds.optional_mapping(entry.key)) {
-      read_parts(*kind, reader, shape, layers, parts);
+      Reading reading{*kind};
+      describe(reading, &reader, shape, layers, parts, usual);
       for (const std::string_view pattern : {"window_layers", "first_dense_layers"}) {
         for (const std::string_view part : {"attention", "feed_forward"}) {
           auto mapping = says_none(*kind, part) ? std::nullopt : kind->optional_mapping(part);
@@ -560,8 +564,9 @@ Decoder parse_model_descriptor(const descriptor::Document& document, descriptor:
   read_model(reader, decoder);
   const std::int64_t layers = reader.require_int("num_layers", kLayerRange);
   const bool known = is_sound(reader, "num_layers", kLayerRange);
-  LayerParts usual;
-  read_parts(reader, reader, decoder, known ? layers : kLayerRange.max, usual);
+  LayerPattern usual;
+  Reading reading{reader};
+  describe(reading, &reader, decoder, known ? layers : kLayerRange.max, usual, {});
   auto kinds = reader.optional_mapping("kinds");
   if (!kinds) {
     if (!reader.has("recurrent") && !reader.has("attention")) {
@@ -578,11 +583,11 @@ Decoder parse_model_descriptor(const descriptor::Document& document, descriptor:
   for (std::int64_t i = 0; i < layers && !kinds; ++i) {
     Layer layer = usual.layer;
     const bool odd = i % 2 == 1;
-    if (usual.attention.window_layers == WindowPattern::even && odd) layer.attention.window.reset();
-    if (usual.attention.window_layers == WindowPattern::odd && !odd) layer.attention.window.reset();
-    if (i < usual.feed_forward.first_dense_layers) {
+    if (usual.window_layers == WindowPattern::even && odd) layer.attention.window.reset();
+    if (usual.window_layers == WindowPattern::odd && !odd) layer.attention.window.reset();
+    if (i < usual.first_dense_layers) {
       layer.feed_forward.experts.reset();
-      layer.feed_forward.intermediate = usual.feed_forward.dense_intermediate;
+      layer.feed_forward.intermediate = usual.dense_intermediate;
     }
     decoder.add_layer(layer);
   }
@@ -596,50 +601,6 @@ std::string_view name(RecurrentKind kind) { return word(kRecurrentNames, kind); 
 // ---- Written
 
 namespace {
-
-std::string written(const Attention& a, const Decoder& m) {
-  if (a.heads == 0) return "none";
-  Writing writing;
-  AttentionPattern pattern{a};
-  describe(writing, nullptr, m, pattern);
-  return writing.w.in_braces();
-}
-
-std::string written(std::optional<Recurrent> recurrent) {
-  if (!recurrent) return "none";
-  Writing writing;
-  describe(writing, *recurrent);
-  return writing.w.in_braces();
-}
-
-std::string written(FeedForward f) {
-  if (!f.experts && f.intermediate == 0) return "none";
-  Writing writing;
-  writing.w.unless(0, f.experts ? "beside" : "intermediate", f.intermediate);
-  describe(writing, f);
-  return writing.w.in_braces();
-}
-
-// What a layer says of its parts; what `usual` says as well is left out.
-void write_layer(const Layer& layer, const Layer* usual, const Decoder& m, Writer& w) {
-  const auto part = [&](std::string_view key, const std::string& text, const std::string& other) {
-    if (usual == nullptr ? text != "none" : text != other) w.put(key, text);
-  };
-  const Layer& base = usual == nullptr ? layer : *usual;
-  part("attention", written(layer.attention, m), written(base.attention, m));
-  part("recurrent", written(layer.recurrent), written(base.recurrent));
-  part("feed_forward", written(layer.feed_forward), written(base.feed_forward));
-  const Layer none;
-  const Layer& said = usual == nullptr ? none : *usual;
-  w.unless(said.parallel_blocks, "parallel_blocks", layer.parallel_blocks);
-  w.unless(said.norms_after, "norms_after", layer.norms_after);
-  w.unless(said.scaled, "scaled", layer.scaled);
-  w.unless(said.low_rank_branch, "low_rank_branch", layer.low_rank_branch);
-  const int parts = (layer.mixes() ? 1 : 0) + (layer.has_feed_forward() ? 1 : 0);
-  const bool kept =
-      usual != nullptr && (usual->norms == 4 || (usual->norms == 1 && usual->parallel_blocks && parts == 2));
-  w.unless(kept ? usual->norms : parts, "norms_per_layer", layer.norms);
-}
 
 // What a person would call a layer.
 std::string kind_name(const Decoder& m, const Layer& layer) {
@@ -664,11 +625,12 @@ std::string kind_name(const Decoder& m, const Layer& layer) {
   return text.empty() ? "empty" : text;
 }
 
-void write_kinds(const Decoder& m, Writer& top) {
+void write_kinds(const Decoder& m, Writing& writing) {
+  Writer& top = writing.w;
   // The most frequent layer is the usual one.
   const auto most = std::ranges::max_element(m.kind_counts) - m.kind_counts.begin();
-  const Layer& usual = m.kinds[static_cast<std::size_t>(most)];
-  write_layer(usual, nullptr, m, top);
+  LayerPattern usual{m.kinds[static_cast<std::size_t>(most)]};
+  describe(writing, nullptr, m, m.num_layers(), usual, {});
   if (m.kinds.size() == 1) return;
   std::vector<std::string> names;
   Writer kinds;
@@ -678,9 +640,10 @@ void write_kinds(const Decoder& m, Writer& top) {
       name = fmt::format("{}_{}", kind_name(m, layer), n);
     }
     names.push_back(name);
-    Writer kind;
-    write_layer(layer, &usual, m, kind);
-    kinds.put(name, kind.in_braces());
+    Writing kind;
+    LayerPattern own{layer};
+    describe(kind, nullptr, m, m.num_layers(), own, usual);
+    kinds.put(name, kind.w.in_braces());
   }
   top.block("kinds", kinds);
   // The shortest pattern that gives the layers, else all of them; runs are counted.
@@ -709,8 +672,8 @@ std::string to_descriptor(const Decoder& model) {
   Writer& w = writing.w;
   // Of mixtures those of two schemes can be said.
   std::string experts;
-  std::string others = m.mixture.empty() ? m.default_weights : "";
   if (!m.mixture.empty()) {
+    m.default_weights.clear();
     const RoleSchemes& first = m.mixture.front();
     const auto of = [&](Role role) { return first.contains(role) ? first.at(role) : std::string(); };
     const std::string output = of(Role::o_b).empty() ? of(Role::o) : of(Role::o_b);
@@ -721,20 +684,13 @@ std::string to_descriptor(const Decoder& model) {
     };
     if (m.mixture.size() == 1 && !output.empty() && std::ranges::all_of(first, is_said)) {
       experts = of(Role::expert_up);
-      others = output;
+      m.default_weights = output;
     }
   }
   w.words("name", m.name);
-  for (const auto& [key, text] : {std::pair<std::string_view, std::string_view>{"hf_id", m.hf_id},
-                                  {"architecture", m.architecture},
-                                  {"source", m.source},
-                                  {"notes", m.notes},
-                                  {"default_weights", others},
-                                  {"default_experts", experts}}) {
-    if (!text.empty()) w.words(key, text);
-  }
+  describe_texts(writing, m, experts);
   describe(writing, m);
-  write_kinds(m, w);
+  write_kinds(m, writing);
   writing.part("vision", m.vision, [](Writing& of, VisionTower& tower) { describe(of, tower); });
   return w.lines();
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/decoder.h"
-#include "model/gguf_file.h"
-#include "model/gguf_tensors.h"
+#include "model/gguf/file.h"
+#include "model/gguf/tensors.h"
 #include "model/weight_layout.h"
 
 namespace llmperf::model {

@@ -12,7 +12,7 @@
 #include <array>
 #include <iterator>
 
-#include "model/draft.h"
+#include "model/decoder.h"
 
 namespace llmperf::model {
 namespace {
@@ -128,10 +128,8 @@ class TensorList {
   Part part_;
 };
 
-void add_latent_projections(std::vector<Tensor>& tensors, const Attention& a, const LatentAttention& latent,
+void add_latent_projections(TensorList& list, TensorList& norms, const Attention& a, const LatentAttention& latent,
                             std::int64_t hidden) {
-  TensorList list(tensors, Part::attention);
-  TensorList norms(tensors, Part::attention_norm);
   if (latent.q_lora_rank) {
     list.matrix(Role::q_a, *latent.q_lora_rank, hidden);
     norms.vector({"self_attn.q_a_layernorm.weight", "attn_q_a_norm.weight"}, *latent.q_lora_rank);
@@ -144,10 +142,8 @@ void add_latent_projections(std::vector<Tensor>& tensors, const Attention& a, co
   list.matrix(Role::kv_b, a.heads * (latent.nope_dim + a.v_head_dim), latent.kv_lora_rank);
 }
 
-void add_indexer(std::vector<Tensor>& tensors, const Attention& a, const Indexer& x, std::int64_t hidden) {
+void add_indexer(TensorList& list, TensorList& norms, const Attention& a, const Indexer& x, std::int64_t hidden) {
   if (x.reused) return;
-  TensorList list(tensors, Part::attention);
-  TensorList norms(tensors, Part::attention_norm);
   const bool latent = a.latent && a.latent->q_lora_rank;
   const std::int64_t query_rank = latent ? *a.latent->q_lora_rank : a.low_rank ? a.low_rank->query_rank : hidden;
   list.matrix(Role::index_q, x.heads * x.head_dim, x.from_hidden ? hidden : query_rank);
@@ -167,22 +163,20 @@ void add_indexer(std::vector<Tensor>& tensors, const Attention& a, const Indexer
 }
 
 // Entries of `ratio` tokens: keys and gates of as many, the places of tokens in an entry, a norm.
-void add_compressor(std::vector<Tensor>& tensors, const Attention& a, const Compression& c, std::int64_t hidden) {
+void add_compressor(TensorList& list, TensorList& norms, const Attention& a, const Compression& c,
+                    std::int64_t hidden) {
   const std::int64_t width = (c.overlaps ? 2 : 1) * a.head_dim;
-  TensorList(tensors, Part::attention).matrix(Role::compress, 2 * width, hidden);
-  TensorList norms(tensors, Part::attention_norm);
+  list.matrix(Role::compress, 2 * width, hidden);
   norms.vector({"self_attn.compressor.ape", "attn_compress_ape"}, c.ratio * width);
   norms.vector({"self_attn.compressor.norm.weight", "attn_compress_norm.weight"}, a.head_dim);
 }
 
 // `hidden`: what q, k and v read.
-void add_heads(std::vector<Tensor>& tensors, const Attention& a, std::int64_t hidden) {
-  TensorList list(tensors, Part::attention);
+void add_heads(TensorList& list, TensorList& norms, const Attention& a, std::int64_t hidden) {
   const std::int64_t queries = a.heads * a.head_dim * (a.gate == OutputGate::with_queries ? 2 : 1);
   if (a.low_rank) {
     list.matrix(Role::q_a, a.low_rank->query_rank, hidden);
-    TensorList(tensors, Part::attention_norm)
-        .vector({"self_attn.q_a_layernorm.weight", "attn_q_a_norm.weight"}, a.low_rank->query_rank);
+    norms.vector({"self_attn.q_a_layernorm.weight", "attn_q_a_norm.weight"}, a.low_rank->query_rank);
     list.matrix(Role::q_b, queries, a.low_rank->query_rank);
   } else {
     list.linear(Role::q, queries, hidden, a.qkv_bias);
@@ -193,8 +187,7 @@ void add_heads(std::vector<Tensor>& tensors, const Attention& a, std::int64_t hi
   }
 }
 
-void add_head_norms(std::vector<Tensor>& tensors, const Attention& a) {
-  TensorList norms(tensors, Part::attention_norm);
+void add_head_norms(TensorList& norms, const Attention& a) {
   const std::int64_t keys = a.kv_heads * a.head_dim;
   if (a.qk_norm == QkNorm::none) {
     if (a.one_vector) norms.vector({"self_attn.kv_norm.weight", "attn_kv_a_norm.weight"}, keys);
@@ -208,13 +201,14 @@ void add_head_norms(std::vector<Tensor>& tensors, const Attention& a) {
 
 void add_attention(std::vector<Tensor>& tensors, const Attention& a, std::int64_t hidden, std::int64_t inputs) {
   TensorList list(tensors, Part::attention);
+  TensorList norms(tensors, Part::attention_norm);
   if (a.latent) {
-    add_latent_projections(tensors, a, *a.latent, hidden);
+    add_latent_projections(list, norms, a, *a.latent, hidden);
   } else {
-    add_heads(tensors, a, inputs);
+    add_heads(list, norms, a, inputs);
   }
-  if (a.compression) add_compressor(tensors, a, *a.compression, hidden);
-  if (a.indexer) add_indexer(tensors, a, *a.indexer, hidden);
+  if (a.compression) add_compressor(list, norms, a, *a.compression, hidden);
+  if (a.indexer) add_indexer(list, norms, a, *a.indexer, hidden);
   if (a.gate == OutputGate::element) list.matrix(Role::attention_gate, a.heads * a.v_head_dim, hidden);
   if (a.gate == OutputGate::head) list.matrix(Role::attention_gate, a.heads, hidden);
   if (a.low_rank) {
@@ -225,7 +219,7 @@ void add_attention(std::vector<Tensor>& tensors, const Attention& a, std::int64_
   } else {
     list.linear(Role::o, hidden, a.heads * a.v_head_dim, a.o_bias);
   }
-  if (!a.latent) add_head_norms(tensors, a);
+  if (!a.latent) add_head_norms(norms, a);
   if (a.sinks) list.vector({"self_attn.sinks", "attn_sinks.weight"}, a.heads);
 }
 
@@ -536,26 +530,13 @@ std::int64_t kv_values_per_token(const Attention& attention) {
   return row.keys + row.values;
 }
 
-namespace {
-
-template <class Counts>
-std::int64_t values_of_layers(const Decoder& model, Counts&& counts) {
+std::int64_t kv_values_per_token(const Decoder& model, bool growing_alone) {
   std::int64_t values = 0;
   for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
     const Attention& a = model.kinds[kind].attention;
-    if (counts(a)) values += model.count_of_kind(kind) * kv_values_per_token(a);
+    if (!growing_alone || !a.window) values += model.count_of_kind(kind) * kv_values_per_token(a);
   }
   return values;
-}
-
-}  // namespace
-
-std::int64_t kv_values_per_token(const Decoder& model) {
-  return values_of_layers(model, [](const Attention&) { return true; });
-}
-
-std::int64_t growing_kv_values_per_token(const Decoder& model) {
-  return values_of_layers(model, [](const Attention& a) { return !a.window; });
 }
 
 double state_bytes(const Recurrent& r, double activation_bytes) {

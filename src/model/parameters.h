@@ -121,9 +121,8 @@ CacheRow cache_row(const Attention& attention);
 // rotary key.
 std::int64_t kv_values_per_token(const Attention& attention);
 // … and of the whole model, sliding windows not yet full; entries that stand for several tokens are not among them.
-std::int64_t kv_values_per_token(const Decoder& model);
-// … of the layers whose cache grows for good, however long the context.
-std::int64_t growing_kv_values_per_token(const Decoder& model);
+// `growing_alone`: of the layers whose cache grows for good, however long the context.
+std::int64_t kv_values_per_token(const Decoder& model, bool growing_alone = false);
 
 // What a sequence holds of recurrent layers whatever its length: states in fp32, inputs of convolutions as activations
 // of `activation_bytes`.

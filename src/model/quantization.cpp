@@ -10,14 +10,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/exl2.h"
-#include "model/gguf_mix.h"
+#include "model/gguf/tensors.h"
 #include "model/stored_bytes.h"
 
 namespace llmperf::model {
@@ -136,6 +136,37 @@ std::optional<WeightScheme> parse_mlx(std::string_view text, Dtype wide) {
   return scheme;
 }
 
+// "exl2-4.0bpw", "exl2-2.4bpw-h8". ExLlamaV2 quantises each matrix several ways and picks what meets a mean number of
+// bits per weight (its README and doc/convert.md): that number holds scales and is of the layers' matrices, lm_head has
+// its own. The token embedding stays in 16 bits, in the memory of the host.
+std::optional<WeightScheme> parse_exl2(std::string_view text, Dtype wide) {
+  constexpr std::int64_t kFewest = 2;
+  constexpr std::int64_t kMost = 8;
+  constexpr std::int64_t kUsualHead = 6;
+  if (!text.starts_with("exl2-")) return std::nullopt;
+  const std::size_t end = std::min(text.find("-h", 5), text.size());
+  const std::optional<std::int64_t> head = end == text.size() ? kUsualHead : parse_int(text.substr(end + 2));
+  std::string_view number = text.substr(5, end - 5);
+  if (number.ends_with("bpw")) number.remove_suffix(3);
+  const std::optional<double> each = parse_double(number);
+  if (!head || !each) return std::nullopt;
+  if (!(*each >= kFewest && *each <= kMost) || *head < kFewest || *head > kMost) {
+    throw Error::bad_input(fmt::format("EXL2 has 2 to 8 bits per weight, not {}", quote(text)), "as exl2-4.0bpw");
+  }
+  const auto packed = [&](double of) {
+    return StoredFormat{.bits = of, .compute = wide, .dequant_flops = 2, .kernel = FormatKernel::gptq};
+  };
+  // "4.0": a digit behind the point, and more where they are needed.
+  std::string name = fmt::format("{}", *each);
+  if (name.find('.') == std::string::npos) name += ".0";
+  name = fmt::format("exl2-{}bpw{}", name, *head == kUsualHead ? "" : fmt::format("-h{}", *head));
+  WeightScheme scheme = uniform(std::move(name), plain(wide), bits(wide));
+  scheme.linear = scheme.expert = packed(*each);
+  scheme.lm_head = packed(static_cast<double>(*head));
+  scheme.embedding_on_host = true;
+  return scheme;
+}
+
 // Every tensor at that many bits, vectors included, so that bytes = parameters * bits / 8. Below 16 bits the weights
 // have to be unpacked and scaled before they are multiplied.
 WeightScheme bits_per_weight(double bits_each, Dtype wide) {
@@ -186,7 +217,7 @@ WeightScheme parse_weight_scheme(std::string_view given, Dtype wide) {
     return layers_only(int4->name(), grouped(int4->group, scale, 2, int4->kernel), wide);
   }
   if (auto mlx = parse_mlx(text, wide)) return *std::move(mlx);
-  if (const auto exl2 = parse_exl2(text)) return exl2->scheme(wide);
+  if (auto exl2 = parse_exl2(text, wide)) return *std::move(exl2);
   const std::optional<double> number = parse_double(text);
   if (number && *number > 0 && *number <= 64) return bits_per_weight(*number, wide);
   if (number) {
@@ -236,58 +267,6 @@ std::vector<std::string> kv_scheme_names() {
 Dtype parse_activation_dtype(std::string_view text) {
   if (const auto dtype = one_of(text, kActivationTypes)) return *dtype;
   throw_unknown("activation type", text, {kActivationTypes.begin(), kActivationTypes.end()});
-}
-
-// ExLlamaV2 quantises each matrix several ways and picks what meets a mean number of bits per weight (its README and
-// doc/convert.md): that number holds scales and is of the layers' matrices, lm_head has its own, 6 by default. The
-// token embedding stays in 16 bits, in the memory of the host.
-
-namespace {
-
-constexpr double kFewest = 2;
-constexpr double kMost = 8;
-constexpr int kDefaultHead = 6;
-
-StoredFormat packed(double bits, Dtype wide) {
-  return {.bits = bits, .compute = wide, .dequant_flops = 2, .kernel = FormatKernel::gptq};
-}
-
-}  // namespace
-
-// "4.0": a digit behind the point, and more where they are needed.
-std::string Exl2::name() const {
-  std::string number = fmt::format("{}", bits);
-  if (number.find('.') == std::string::npos) number += ".0";
-  return fmt::format("exl2-{}bpw{}", number, head == kDefaultHead ? "" : fmt::format("-h{}", head));
-}
-
-WeightScheme Exl2::scheme(Dtype wide) const {
-  WeightScheme scheme = parse_weight_scheme(llmperf::name(wide), wide);
-  scheme.name = name();
-  scheme.linear = scheme.expert = packed(bits, wide);
-  return scheme;
-}
-
-StoredFormat Exl2::head_format(Dtype wide) const { return packed(head, wide); }
-
-std::optional<Exl2> parse_exl2(std::string_view text) {
-  if (!text.starts_with("exl2-")) return std::nullopt;
-  std::string_view rest = text.substr(5);
-  Exl2 exl2 = {.head = kDefaultHead};
-  if (const std::size_t at = rest.find("-h"); at != std::string_view::npos) {
-    const std::optional<std::int64_t> head = parse_int(rest.substr(at + 2));
-    if (!head) return std::nullopt;
-    exl2.head = static_cast<int>(*head);
-    rest = rest.substr(0, at);
-  }
-  if (rest.ends_with("bpw")) rest.remove_suffix(3);
-  const std::optional<double> bits = parse_double(rest);
-  if (!bits) return std::nullopt;
-  exl2.bits = *bits;
-  if (!(*bits >= kFewest && *bits <= kMost) || exl2.head < kFewest || exl2.head > kMost) {
-    throw Error::bad_input(fmt::format("EXL2 has 2 to 8 bits per weight, not {}", quote(text)), "as exl2-4.0bpw");
-  }
-  return exl2;
 }
 
 }  // namespace llmperf::model

@@ -42,6 +42,8 @@ struct WeightScheme {
   double vector_bits = 16;                        // per element of norm weights and biases
   std::optional<StoredFormat> feed_forward = {};  // gate, up and down of dense layers and shared experts, if another
   std::optional<StoredFormat> down = {};          // down of all layers and experts, if another than gate and up
+  std::optional<StoredFormat> lm_head = {};       // if another than the embedding
+  bool embedding_on_host = false;                 // in the memory of the host
 };
 
 // Schemes: fp32, fp16, bf16, fp8 (per-tensor scale), fp8-channel (fp32 scale per row), fp8-block128 (DeepSeek), int8
@@ -51,9 +53,10 @@ struct WeightScheme {
 // an fp32 scale), nf4-double (with an 8-bit scale that 256 blocks share an fp32 scale for), nvfp4 (blocks of 16 with an
 // fp8 scale, and an fp32 scale per matrix), bfp8 and bfp4 (Tenstorrent's block formats: 16 elements share an exponent
 // of 8 bits; embedding and lm_head too), bfp4-mlp (bfp4 in gate and up, and bfp8 in the rest, down among it:
-// tt-transformers' performance mode), mxfp4 (routed experts in blocks of 32 with an 8-bit scale, the rest bf16), or a
-// number of bits per weight in (0, 64] that then holds for every tensor.
-// `wide` is the 16-bit type that unquantised parts use. Throws Error(bad_input) with the nearest scheme names.
+// tt-transformers' performance mode), exl2-Nbpw[-hN] (ExLlamaV2: 2 to 8 bits, of lm_head 2 to 8, 6 by default), mxfp4
+// (routed experts in blocks of 32 with an 8-bit scale, the rest bf16), or a number of bits per weight in (0, 64] that
+// then holds for every tensor. `wide` is the 16-bit type that unquantised parts use. Throws Error(bad_input) with the
+// nearest scheme names.
 WeightScheme parse_weight_scheme(std::string_view text, Dtype wide = Dtype::bf16);
 std::vector<std::string> weight_scheme_names();
 

@@ -45,10 +45,6 @@ bool is_sound(descriptor::Reader& reader, std::string_view key, descriptor::IntR
 bool check_divisible(descriptor::Reader& reader, std::string_view key, std::int64_t value, std::string_view divisor_key,
                      std::int64_t divisor, std::string_view remedy = {});
 
-// Width of a head when it is not given: hidden / heads, if that is a whole number.
-std::int64_t derive_head_dim(descriptor::Reader& reader, std::string_view hidden_key, std::int64_t hidden,
-                             std::string_view heads_key, std::int64_t heads, std::string_view head_dim_key);
-
 // Reports experts per token beyond the number of experts, at `key`.
 void check_experts(descriptor::Reader& reader, std::string_view key, const Experts& experts);
 // What is wrong with groups of experts (Experts::groups) that do not divide them, or of which a token picks too few,

@@ -4,9 +4,10 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "base/text.h"
-#include "model/exl2.h"
+#include "model/quantization.h"
 
 namespace llmperf::model {
 namespace {
@@ -91,6 +92,20 @@ void sort_groups(WeightLayout& layout) {
   });
 }
 
+// Groups the layers anew, each as `place` changes it.
+template <class Place>
+void regroup(WeightLayout& layout, const Place& place) {
+  const std::vector<LayerGroup> groups = std::exchange(layout.groups, {});
+  for (const LayerGroup& group : groups) {
+    for (const std::int64_t index : group.layers) {
+      LayerGroup layer = group;
+      place(layer, index);
+      add_layer(layout, std::move(layer), index);
+    }
+  }
+  sort_groups(layout);
+}
+
 }  // namespace
 
 bool WeightLayout::uses_host() const { return embedding_on_host || computes_on_host(); }
@@ -107,12 +122,9 @@ WeightLayout uniform_layout(const Decoder& model, const WeightScheme& scheme) {
   WeightLayout layout{.name = scheme.name,
                       .token_embedding = scheme.embedding,
                       .position_embedding = scheme.embedding,
-                      .lm_head = scheme.embedding,
-                      .vector_bits = scheme.vector_bits};
-  if (const auto exl2 = parse_exl2(scheme.name)) {
-    layout.lm_head = exl2->head_format(scheme.embedding.compute);
-    layout.embedding_on_host = true;
-  }
+                      .lm_head = scheme.lm_head.value_or(scheme.embedding),
+                      .vector_bits = scheme.vector_bits,
+                      .embedding_on_host = scheme.embedding_on_host};
   layout.groups.resize(model.kinds.size());
   for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
     LayerGroup& group = layout.groups[kind];
@@ -227,31 +239,15 @@ WeightLayout make_layout(const Decoder& model, std::string_view weights, Dtype w
 void keep_on_host(const Decoder& model, std::int64_t offloaded, WeightLayout& layout) {
   layout.head_on_host = offloaded < 1;
   const std::int64_t first = std::max<std::int64_t>(0, model.num_layers() + 1 - offloaded);
-  if (first == 0) return;
-  const std::vector<LayerGroup> groups = std::move(layout.groups);
-  layout.groups.clear();
-  for (const LayerGroup& group : groups) {
-    for (const std::int64_t index : group.layers) {
-      LayerGroup layer{.kind = group.kind, .layers = {}, .on_host = index < first, .formats = group.formats};
-      add_layer(layout, std::move(layer), index);
-    }
-  }
-  sort_groups(layout);
+  if (first > 0) regroup(layout, [&](LayerGroup& layer, std::int64_t index) { layer.on_host = index < first; });
 }
 
 void keep_experts_on_host(const std::function<bool(std::int64_t layer, Role role)>& is_kept, WeightLayout& layout) {
-  const std::vector<LayerGroup> groups = std::move(layout.groups);
-  layout.groups.clear();
-  for (const LayerGroup& group : groups) {
-    for (const std::int64_t index : group.layers) {
-      LayerGroup layer{.kind = group.kind, .on_host = group.on_host, .kept = group.kept, .formats = group.formats};
-      for (const Role role : {Role::expert_gate, Role::expert_up, Role::expert_down}) {
-        if (!group.on_host && is_kept(index, role)) layer.kept[static_cast<std::size_t>(role)] = true;
-      }
-      add_layer(layout, std::move(layer), index);
+  regroup(layout, [&](LayerGroup& layer, std::int64_t index) {
+    for (const Role role : {Role::expert_gate, Role::expert_up, Role::expert_down}) {
+      if (!layer.on_host && is_kept(index, role)) layer.kept[static_cast<std::size_t>(role)] = true;
     }
-  }
-  sort_groups(layout);
+  });
 }
 
 Bytes tensor_bytes(const WeightLayout& layout, const StoredFormat& format, const Tensor& tensor) {

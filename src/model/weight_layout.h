@@ -12,8 +12,7 @@
 
 #include "base/units.h"
 #include "model/decoder.h"
-#include "model/gguf_mix.h"
-#include "model/gguf_tensors.h"
+#include "model/gguf/tensors.h"
 #include "model/parameters.h"
 #include "model/quantization.h"
 

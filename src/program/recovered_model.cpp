@@ -15,7 +15,7 @@
 #include "descriptor/node.h"
 #include "descriptor/writer.h"
 #include "model/decoder.h"
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 #include "program/blocks.h"
 
 namespace llmperf::program {
@@ -247,7 +247,7 @@ std::string entries_but(const descriptor::Document& descriptor, const std::set<s
 }
 
 // STDiT: spatial and temporal attention in one block (stdit; stdit2 with a norm of its own or a rotation in time), or
-// in blocks of their own that take turns (stdit3). Open-Sora v1.0, v1.1, v1.2; see model/video_dit.h.
+// in blocks of their own that take turns (stdit3). Open-Sora v1.0, v1.1, v1.2; see model/video/video_dit.h.
 std::string recovered_video(const Program& program, const Blocks& blocks) {
   const TransformerBlock* main = nullptr;
   bool both = false;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "model/draft.h"
+#include "model/decoder.h"
 #include "request/request.h"
 
 namespace llmperf::request {

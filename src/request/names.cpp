@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "hardware/runtime.h"
-#include "model/gguf_mix.h"
+#include "model/gguf/tensors.h"
 #include "model/quantization.h"
-#include "model/video_shape.h"
+#include "model/video/video_dit.h"
 
 namespace llmperf::request {
 namespace {

@@ -10,7 +10,7 @@
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
 #include "model/model_file.h"
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 
 namespace llmperf::request {
 

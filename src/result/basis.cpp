@@ -11,7 +11,7 @@
 #include "estimate/program.h"
 #include "hardware/beyond_range.h"
 #include "hardware/runtime_execution.h"
-#include "model/video_parameters.h"
+#include "model/video/video_dit.h"
 
 namespace llmperf::result {
 

@@ -6,9 +6,9 @@
 
 #include "hardware/engine.h"
 #include "hardware/runtime_profile.h"
-#include "model/gguf_file.h"
+#include "model/gguf/file.h"
 #include "model/parameters.h"
-#include "model/video_parameters.h"
+#include "model/video/video_dit.h"
 #include "model/weight_layout.h"
 #include "result/field.h"
 

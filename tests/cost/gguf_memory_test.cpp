@@ -6,8 +6,7 @@
 
 #include "catch.h"
 #include "cost/memory.h"
-#include "model/gguf_architectures.h"
-#include "model/gguf_mix.h"
+#include "model/gguf/tensors.h"
 #include "model/gguf_models.h"
 #include "model/weight_layout.h"
 

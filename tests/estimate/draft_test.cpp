@@ -1,6 +1,4 @@
 // Speculative decoding in an estimate: cycles of drafting and verifying, what they keep, and what they hold.
-#include "model/draft.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include "estimate/plan_cases.h"
 #include "estimate/speculative.h"
 #include "graph/random_decoder.h"
+#include "model/decoder.h"
 
 namespace llmperf::drafting_test {
 

@@ -14,7 +14,7 @@
 #include "graph/mixer_cases.h"
 #include "graph/random_decoder.h"
 #include "hardware/runtime_execution.h"
-#include "model/gguf_architectures.h"
+#include "model/gguf/tensors.h"
 #include "model/model_file.h"
 
 namespace llmperf::explain_test {

@@ -13,7 +13,7 @@
 #include "estimate/builtin.h"
 #include "estimate/estimate.h"
 #include "hardware/runtime_execution.h"
-#include "model/draft.h"
+#include "model/decoder.h"
 
 namespace llmperf::step_cost_test {
 

@@ -4,7 +4,7 @@
 #include "estimate/estimate.h"
 #include "estimate/video.h"
 #include "hardware/runtime_execution.h"
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 
 namespace llmperf::estimate::tile_test {
 namespace {

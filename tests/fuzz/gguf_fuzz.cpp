@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/gguf_file.h"
+#include "model/gguf/file.h"
 
 namespace {
 

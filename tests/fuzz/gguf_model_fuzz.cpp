@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "model/gguf_decoder.h"
+#include "model/gguf/tensors.h"
 #include "model/weight_layout.h"
 
 namespace {

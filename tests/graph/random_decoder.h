@@ -10,7 +10,7 @@
 
 #include "graph/decoder_graph.h"
 #include "graph/plan.h"
-#include "model/ggml_type.h"
+#include "model/gguf/file.h"
 
 namespace llmperf::test {
 

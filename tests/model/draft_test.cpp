@@ -1,10 +1,9 @@
 // Layers that draft: parameters against the checkpoints that have them, and the matrices of a step.
-#include "model/draft.h"
-
 #include <string>
 
 #include "base/error.h"
 #include "catch.h"
+#include "model/decoder.h"
 #include "model/parameters.h"
 
 namespace llmperf::draft_test {

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "catch.h"
 #include "descriptor/node.h"
+#include "model/gguf/tensors.h"
 #include "model/gguf_converted.h"
-#include "model/gguf_decoder.h"
 
 namespace llmperf::families_test {
 

@@ -1,8 +1,7 @@
-#include "model/ggml_type.h"
-
 #include <string>
 
 #include "catch.h"
+#include "model/gguf/file.h"
 #include "model_files.h"
 
 namespace llmperf::ggml_type_test {

@@ -1,5 +1,3 @@
-#include "model/gguf_architectures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +9,8 @@
 
 #include "catch.h"
 #include "descriptor/bad_input.h"
+#include "model/gguf/tensors.h"
 #include "model/gguf_converted.h"
-#include "model/gguf_decoder.h"
-#include "model/gguf_mix.h"
 #include "model/gguf_models.h"
 #include "model/model_file.h"
 #include "model/parameters.h"

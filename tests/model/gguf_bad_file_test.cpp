@@ -8,7 +8,7 @@
 #include "catch.h"
 #include "descriptor/bad_input.h"
 #include "descriptor/temporary_folder.h"
-#include "model/gguf_file.h"
+#include "model/gguf/file.h"
 #include "model/gguf_samples.h"
 #include "model/gguf_writer.h"
 

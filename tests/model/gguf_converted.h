@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "catch.h"
-#include "model/gguf_architectures.h"
-#include "model/gguf_file.h"
-#include "model/gguf_tensors.h"
+#include "model/families.h"
+#include "model/gguf/file.h"
+#include "model/gguf/tensors.h"
 
 // The model type that is read from the file of one of this type: to llama.cpp several are the same.
 inline std::string type_in_file(const std::string& model_type) {

@@ -1,11 +1,9 @@
-#include "model/gguf_decoder.h"
-
 #include <set>
 
 #include "catch.h"
 #include "descriptor/bad_input.h"
+#include "model/gguf/tensors.h"
 #include "model/gguf_converted.h"
-#include "model/gguf_mix.h"
 #include "model/gguf_writer.h"
 #include "model/model_file.h"
 #include "model/parameters.h"

@@ -2,8 +2,8 @@
 
 #include "catch.h"
 #include "descriptor/bad_input.h"
+#include "model/gguf/tensors.h"
 #include "model/gguf_converted.h"
-#include "model/gguf_decoder.h"
 
 namespace llmperf::gguf_match_test {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "model/gguf_file.h"
+#include "model/gguf/file.h"
 #include "model/gguf_writer.h"
 
 template <class Value>

@@ -1,11 +1,10 @@
-#include "model/gguf_tensors.h"
-
 #include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "catch.h"
+#include "model/gguf/tensors.h"
 #include "model/model_file.h"
 #include "model/parameters.h"
 

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "model/ggml_type.h"
+#include "model/gguf/file.h"
 
 struct GgufWriterOptions {
   std::uint32_t version = 3;

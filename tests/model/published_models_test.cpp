@@ -36,7 +36,7 @@ TEST_CASE("published models have the parameters, caches and states of the table"
     CHECK(p.embedding + p.layers + p.final_norm + head == p.total);
     CHECK(p.attention + p.recurrent + p.feed_forward + p.norms == p.layers);
     if (!row[4].empty() && !model.encoder) {
-      const std::int64_t values = row[3] == "all" ? kv_values_per_token(model) : growing_kv_values_per_token(model);
+      const std::int64_t values = kv_values_per_token(model, row[3] != "all");
       CHECK(2 * values == std::stoll(row[4]));
     }
     if (!row[5].empty()) CHECK(state_bytes_per_sequence(model, 2) == static_cast<double>(std::stoll(row[5])));

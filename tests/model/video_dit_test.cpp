@@ -1,4 +1,4 @@
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,6 @@
 #include "catch.h"
 #include "descriptor/node.h"
 #include "model/decoder.h"
-#include "model/video_parameters.h"
 
 namespace llmperf::model::video_dit_test {
 namespace {

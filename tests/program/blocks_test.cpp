@@ -1,5 +1,5 @@
 #include "catch.h"
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 #include "program/recovered.h"
 
 namespace llmperf::program::blocks_test {

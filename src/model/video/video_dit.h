@@ -121,4 +121,66 @@ VideoDit load_video_dit(const std::string& name_or_path);
 // Error(bad_input) of a command that needs a decoder and was given `name`.
 [[noreturn]] void reject_video_dit(const std::string& name);
 
+// ---- From what a user asks for (a resolution, an aspect ratio, a length) to the tokens that a video transformer works
+// on.
+
+struct VideoSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  bool operator==(const VideoSize&) const = default;
+};
+
+// Names of resolutions ("480p") and aspect ratios, height to width ("9:16"), of the built-in table, in its order.
+const std::vector<std::string>& video_resolutions();
+const std::vector<std::string>& video_aspects();
+// A cell of the table, or an explicit "HEIGHTxWIDTH", which takes no aspect (empty). An empty aspect of a named
+// resolution is 9:16. Throws Error(bad_input) naming the flag, with the nearest names.
+VideoSize parse_video_size(std::string_view resolution, std::string_view aspect);
+
+// Frames generated for so many seconds: their number times VideoDit::frames_per_second, rounded down; 51 for 2 s of
+// STDiT3. At least 1.
+std::int64_t frames_of_seconds(const VideoDit& model, double seconds);
+// Latent frames: of whole chunks and of the rest, each rounded up. 51 frames in chunks of 17: 15.
+std::int64_t latent_frames(const VideoDit& model, std::int64_t frames);
+
+struct VideoShape {
+  std::int64_t frames = 0;
+  VideoSize size;
+  std::int64_t latent_frames = 0;  // before the decoder; patches are counted after padding to whole ones
+  std::int64_t latent_height = 0;
+  std::int64_t latent_width = 0;
+  std::int64_t patch_frames = 0;  // T
+  std::int64_t patch_rows = 0;
+  std::int64_t patch_columns = 0;
+
+  std::int64_t spatial_tokens() const { return patch_rows * patch_columns; }  // S, of one latent frame
+  std::int64_t temporal_tokens() const { return patch_frames; }
+  std::int64_t tokens() const { return patch_frames * patch_rows * patch_columns; }  // N
+  bool is_image() const { return frames == 1; }
+  bool operator==(const VideoShape&) const = default;
+};
+// Throws Error(bad_input) for what leaves no latent (no frame, fewer than 8 pixels a side) or is beyond 10^9 tokens.
+VideoShape video_shape(const VideoDit& model, VideoSize size, std::int64_t frames);
+
+// ---- Exact parameter counts of a video diffusion transformer and the models around it, part by part. All integers;
+// parts add up to totals exactly.
+
+struct VideoPart {
+  std::string name;        // "spatial blocks: self-attention"
+  std::int64_t count = 1;  // alike
+  std::int64_t each = 0;   // parameters of one
+  std::int64_t total() const { return count * each; }
+};
+
+struct VideoParameters {
+  std::vector<VideoPart> transformer;
+  std::vector<VideoPart> text_encoder;
+  std::vector<VideoPart> autoencoder;  // both halves of both: all are loaded
+  std::int64_t total = 0;              // of the transformer
+  std::int64_t blocks = 0;             // of these, in blocks
+  std::int64_t text_encoder_total = 0;
+  std::int64_t autoencoder_total = 0;
+};
+VideoParameters count_parameters(const VideoDit& model);
+
 }  // namespace llmperf::model

@@ -1,7 +1,5 @@
 // From the header of a GGUF file to the model it holds: dimensions from the keys of the architecture, traits from its
 // row (families.h) and from which tensors there are, and then which tensor of the file is which of the model's.
-#include "model/gguf_decoder.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,71 +17,11 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "model/families.h"
-#include "model/gguf_architectures.h"
+#include "model/gguf/tensors.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
 namespace {
-
-// Everything that is wrong with one file, each with its place.
-class GgufProblems {
- public:
-  // A file of the wrong kind has thousands of wrong tensors; nobody reads more than these.
-  static constexpr std::size_t kMaxProblems = 20;
-
-  explicit GgufProblems(const GgufFile& file) : file_(&file) {}
-
-  // Of what the file lacks.
-  void add(std::string message, std::string hint = {}) { append({file_->path}, std::move(message), std::move(hint)); }
-  // At a GgufEntry or a GgufTensorInfo.
-  template <class Place>
-  void add(const Place& where, const std::string& message, const std::string& hint = {}) {
-    const auto shard = static_cast<std::size_t>(where.shard);
-    const std::string& path = shard < file_->shards.size() ? file_->shards[shard] : file_->path;
-    append({path, 0, 0, where.offset}, message, hint);
-  }
-
-  // Throws Error(bad_input) with all of them, if there are any.
-  void throw_if_any() {
-    if (diagnostics_.empty()) return;
-    if (more_ > 0) diagnostics_.push_back({{file_->path}, fmt::format("… and {} more problems", more_), ""});
-    throw Error(ErrorKind::bad_input, std::move(diagnostics_));
-  }
-
- private:
-  void append(SourcePosition where, std::string message, std::string hint) {
-    if (diagnostics_.size() == kMaxProblems) {
-      ++more_;
-    } else {
-      diagnostics_.push_back({std::move(where), std::move(message), std::move(hint)});
-    }
-  }
-
-  const GgufFile* file_;
-  std::vector<Diagnostic> diagnostics_;
-  std::size_t more_ = 0;
-};
-
-// The tensors of a file, which must outlive it, by name.
-class GgufIndex {
- public:
-  explicit GgufIndex(const GgufFile& file) {
-    by_name_.reserve(file.tensors.size());
-    for (const GgufTensorInfo& tensor : file.tensors) by_name_.emplace(tensor.name, &tensor);
-  }
-
-  // Null when there is none.
-  const GgufTensorInfo* find(std::string_view name) const {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? nullptr : found->second;
-  }
-  const GgufTensorInfo* find(std::int64_t layer, std::string_view stem) const {
-    return find("blk." + std::to_string(layer) + "." + std::string(stem));
-  }
-
- private:
-  std::unordered_map<std::string_view, const GgufTensorInfo*> by_name_;
-};
 
 constexpr std::string_view kRouter = "ffn_gate_inp.weight";
 constexpr std::string_view kScoreCorrection = "exp_probs_b.bias";
@@ -108,17 +46,43 @@ PlacedName parse_name(std::string_view name) {
   return {layer, rest.substr(dot + 1)};
 }
 
-// Typed access to the settings of an architecture ("qwen2.block_count" is "block_count" here). What is missing, of
-// another type or out of range is reported and a harmless value returned: read on, and call
-// GgufProblems::throw_if_any() before the values are used. Keys nobody asks for are left alone: most are about numerics
-// and the tokenizer.
-class GgufKeys {
+// What one file says, and everything that is wrong with it, each with its place: its tensors by name, and typed access
+// to the settings of its architecture ("qwen2.block_count" is "block_count" here). What is missing, of another type or
+// out of range is reported and a harmless value returned: read on, and call throw_if_any() before the values are used.
+// Keys nobody asks for are left alone: most are about numerics and the tokenizer.
+class GgufFacts {
  public:
-  GgufKeys(const GgufFile& file, GgufProblems& problems, std::string_view architecture)
-      : file_(&file), problems_(&problems), prefix_(std::string(architecture) + ".") {}
+  // A file of the wrong kind has thousands of wrong tensors; nobody reads more than these.
+  static constexpr std::size_t kMaxProblems = 20;
 
-  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
-  const GgufEntry* find(std::string_view key) const { return file_->find(full(key)); }
+  // The file must outlive it.
+  explicit GgufFacts(const GgufFile& of) : file(of) {
+    by_name_.reserve(of.tensors.size());
+    for (const GgufTensorInfo& each : of.tensors) by_name_.emplace(each.name, &each);
+  }
+  const GgufFile& file;
+  std::string architecture = {};
+
+  // ---- Tensors; null when there is none
+
+  const GgufTensorInfo* tensor(std::string_view name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+  const GgufTensorInfo* tensor(std::int64_t layer, std::string_view stem) const {
+    return tensor("blk." + std::to_string(layer) + "." + std::string(stem));
+  }
+  bool any_layer(std::string_view stem) const {
+    return std::ranges::any_of(file.tensors, [&](const GgufTensorInfo& each) {
+      const PlacedName name = each.name.ends_with(stem) ? parse_name(each.name) : PlacedName{};
+      return name.layer >= 0 && name.stem == stem;
+    });
+  }
+
+  // ---- Settings
+
+  std::string full(std::string_view key) const { return architecture + "." + std::string(key); }
+  const GgufEntry* find(std::string_view key) const { return file.find(full(key)); }
   bool has(std::string_view key) const { return find(key) != nullptr; }
 
   std::optional<std::int64_t> optional(std::string_view key, descriptor::IntRange range) {
@@ -143,35 +107,63 @@ class GgufKeys {
   std::optional<double> number(std::string_view key);
   std::optional<bool> boolean(std::string_view key);
 
-  // Reports at the key if it is there.
+  // ---- Problems
+
+  // Of what the file lacks.
+  void add(std::string message, std::string hint = {}) { append({file.path}, std::move(message), std::move(hint)); }
+  // At a GgufEntry or a GgufTensorInfo.
+  template <class Place>
+  void add(const Place& where, const std::string& message, const std::string& hint = {}) {
+    const auto shard = static_cast<std::size_t>(where.shard);
+    append({shard < file.shards.size() ? file.shards[shard] : file.path, 0, 0, where.offset}, message, hint);
+  }
+  // At the key if it is there.
   void problem(std::string_view key, const std::string& message, const std::string& hint = {}) {
-    if (const GgufEntry* entry = find(key)) return problems_->add(*entry, message, hint);
-    problems_->add(message, hint);
+    if (const GgufEntry* entry = find(key)) return add(*entry, message, hint);
+    add(message, hint);
   }
   void missing(std::string_view key) {
     unsound_ = true;
-    problems_->add(fmt::format("missing key {}", quote(full(key))));
+    add(fmt::format("missing key {}", quote(full(key))));
   }
-  // Reports values that do not go together; nothing if one was replaced by a harmless one, which says nothing.
+  // Values that do not go together; nothing if one was replaced by a harmless one, which says nothing.
   void contradiction(std::string_view key, const std::string& message, const std::string& hint = {}) {
     if (!unsound_) problem(key, message, hint);
   }
-  GgufProblems& problems() { return *problems_; }
+  // `value` of a key must be a multiple of another's.
+  void divisible(std::string_view key, std::int64_t value, std::string_view by, std::int64_t divisor,
+                 const std::string& hint = {}) {
+    if (value % divisor == 0) return;
+    contradiction(key, fmt::format("{} ({}) is not divisible by {} ({})", key, value, by, divisor), hint);
+  }
+  // Throws Error(bad_input) with all of them, if there are any.
+  void throw_if_any() {
+    if (diagnostics_.empty()) return;
+    if (more_ > 0) diagnostics_.push_back({{file.path}, fmt::format("… and {} more problems", more_), ""});
+    throw Error(ErrorKind::bad_input, std::move(diagnostics_));
+  }
 
  private:
+  void append(SourcePosition where, std::string message, std::string hint) {
+    if (diagnostics_.size() == kMaxProblems) {
+      ++more_;
+    } else {
+      diagnostics_.push_back({std::move(where), std::move(message), std::move(hint)});
+    }
+  }
   void refuse(const GgufEntry& entry, const std::string& message) {
     unsound_ = true;
-    problems_->add(entry, message);
+    add(entry, message);
   }
   std::int64_t read_int(const GgufEntry& entry, descriptor::IntRange range);
 
-  const GgufFile* file_;
-  GgufProblems* problems_;
-  std::string prefix_;
+  std::unordered_map<std::string_view, const GgufTensorInfo*> by_name_;
+  std::vector<Diagnostic> diagnostics_;
+  std::size_t more_ = 0;
   bool unsound_ = false;  // a value was missing or refused
 };
 
-std::int64_t GgufKeys::read_int(const GgufEntry& entry, descriptor::IntRange range) {
+std::int64_t GgufFacts::read_int(const GgufEntry& entry, descriptor::IntRange range) {
   const auto* value = std::get_if<std::int64_t>(&entry.value);
   if (value != nullptr && *value >= range.min && *value <= range.max) return *value;
   refuse(entry, value == nullptr
@@ -180,7 +172,7 @@ std::int64_t GgufKeys::read_int(const GgufEntry& entry, descriptor::IntRange ran
   return range.min;
 }
 
-std::vector<std::int64_t> GgufKeys::per_layer(std::string_view key, std::int64_t layers, descriptor::IntRange range) {
+std::vector<std::int64_t> GgufFacts::per_layer(std::string_view key, std::int64_t layers, descriptor::IntRange range) {
   const GgufEntry* entry = find(key);
   if (entry == nullptr) return {};
   const auto count = static_cast<std::size_t>(layers);
@@ -210,7 +202,7 @@ std::vector<std::int64_t> GgufKeys::per_layer(std::string_view key, std::int64_t
   return values;
 }
 
-std::optional<double> GgufKeys::number(std::string_view key) {
+std::optional<double> GgufFacts::number(std::string_view key) {
   const GgufEntry* entry = find(key);
   if (entry == nullptr) return std::nullopt;
   if (const auto* number = std::get_if<double>(&entry->value)) return *number;
@@ -219,7 +211,7 @@ std::optional<double> GgufKeys::number(std::string_view key) {
   return std::nullopt;
 }
 
-std::optional<bool> GgufKeys::boolean(std::string_view key) {
+std::optional<bool> GgufFacts::boolean(std::string_view key) {
   const GgufEntry* entry = find(key);
   if (entry == nullptr) return std::nullopt;
   if (const auto* value = std::get_if<bool>(&entry->value)) return *value;
@@ -230,15 +222,15 @@ std::optional<bool> GgufKeys::boolean(std::string_view key) {
 // A file on its way to becoming a Decoder. Vectors have one element per layer.
 class GgufReader {
  public:
-  GgufReader(const GgufFile& file, GgufProblems& problems, const GgufIndex& tensors, const Family& family)
-      : file_(file), problems_(problems), tensors_(tensors), family_(family), keys_(file, problems, family.gguf) {
+  GgufReader(GgufFacts& facts, const Family& family) : facts_(facts), family_(family) {
+    facts.architecture = family.gguf;
     if (const GgufArchitecture* own = find_gguf_architecture(family.gguf)) architecture_ = *own;
-    latent_ = family.latent || keys_.has(fact_row(Fact::kv_lora_rank).gguf);
+    latent_ = family.latent || facts_.has(fact_row(Fact::kv_lora_rank).gguf);
   }
 
   Decoder read() {
-    blocks_ = keys_.require(Fact::layers);
-    problems_.throw_if_any();  // arrays have one value per layer
+    blocks_ = facts_.require(Fact::layers);
+    facts_.throw_if_any();  // arrays have one value per layer
     read_next_token_layers();
     read_dimensions();
     read_norm();
@@ -247,53 +239,53 @@ class GgufReader {
     find_expert_layers();
     read_widths();
     find_mixers();
-    problems_.throw_if_any();  // which layers there are is known
+    facts_.throw_if_any();  // which layers there are is known
     read_attention();
     if (const auto first = std::ranges::find(recurrent_, true); first != recurrent_.end()) {
       recurrence_ = read_recurrent(first - recurrent_.begin());
     }
     read_experts();
     const std::optional<std::int64_t> first = first_layer(false);
-    dense_ = feed_forward(first && tensors_.find(*first, "ffn_down.bias") != nullptr);
+    dense_ = feed_forward(first && facts_.tensor(*first, "ffn_down.bias") != nullptr);
     read_streams();
-    problems_.throw_if_any();
+    facts_.throw_if_any();
 
     // The name Hugging Face has for it, so that a model is the same whichever file it was read from.
     decoder_.architecture = family_.name;
     // What llama.cpp makes a text's vector of: the mean, the first or the last token.
-    const double pooled = keys_.number("pooling_type").value_or(0);
+    const double pooled = facts_.number("pooling_type").value_or(0);
     decoder_.causal = !family_.encoder && pooled >= 1 && pooled <= 3;
     decoder_.encoder = family_.encoder || decoder_.causal;
-    decoder_.tied_embeddings = tensors_.find("output.weight") == nullptr && !decoder_.encoder;
-    decoder_.lm_head_bias = family_.lm_head_bias || tensors_.find("output.bias") != nullptr;
+    decoder_.tied_embeddings = facts_.tensor("output.weight") == nullptr && !decoder_.encoder;
+    decoder_.lm_head_bias = family_.lm_head_bias || facts_.tensor("output.bias") != nullptr;
     assemble_layers();
-    problems_.throw_if_any();
-    if (std::string problem = size_problem(decoder_); !problem.empty()) problems_.add(std::move(problem));
-    problems_.throw_if_any();
+    facts_.throw_if_any();
+    if (std::string problem = size_problem(decoder_); !problem.empty()) facts_.add(std::move(problem));
+    facts_.throw_if_any();
     return std::move(decoder_);
   }
 
  private:
   // Whether layer `i` has the tensor, and rows of it: of a matrix the outputs.
-  bool has(std::int64_t i, std::string_view stem) const { return tensors_.find(i, stem) != nullptr; }
-  std::int64_t rows(std::int64_t i, std::string_view stem) const { return rows(tensors_.find(i, stem)); }
+  bool has(std::int64_t i, std::string_view stem) const { return facts_.tensor(i, stem) != nullptr; }
+  std::int64_t rows(std::int64_t i, std::string_view stem) const { return rows(facts_.tensor(i, stem)); }
   static std::int64_t rows(const GgufTensorInfo* tensor) { return tensor == nullptr ? 0 : tensor->shape[1]; }
   // … as a width, which is reported if it is none.
   std::int64_t width_of(const GgufTensorInfo* tensor, descriptor::IntRange range) {
     const std::int64_t width = rows(tensor);
     if (tensor == nullptr || (width >= range.min && width <= range.max)) return width;
-    problems_.add(*tensor, fmt::format("tensor {} has {} rows, supported are {} to {}", quote(tensor->name), width,
-                                       range.min, range.max));
+    facts_.add(*tensor, fmt::format("tensor {} has {} rows, supported are {} to {}", quote(tensor->name), width,
+                                    range.min, range.max));
     return range.min;
   }
 
   // The last layers of a file may be such as predict further tokens. They are not run here, nor in most of llama.cpp.
   void read_next_token_layers() {
     constexpr std::string_view key = "nextn_predict_layers";
-    const std::int64_t next = keys_.nonzero(key, kNextTokenRange.max).value_or(0);
+    const std::int64_t next = facts_.nonzero(key, kNextTokenRange.max).value_or(0);
     layers_ = blocks_ - next;
     if (layers_ < 1) {
-      keys_.problem(key, fmt::format("{} ({}) leaves none of the {} layers", key, next, blocks_));
+      facts_.problem(key, fmt::format("{} ({}) leaves none of the {} layers", key, next, blocks_));
       layers_ = 1;
     }
     // A file may have been left without them.
@@ -302,31 +294,31 @@ class GgufReader {
     decoder_.next_token_copies = has(layers_, "nextn.embed_tokens.weight");
   }
   std::vector<std::int64_t> per_layer(std::string_view key, descriptor::IntRange range) {
-    std::vector<std::int64_t> values = keys_.per_layer(key, blocks_, range);
+    std::vector<std::int64_t> values = facts_.per_layer(key, blocks_, range);
     if (!values.empty()) values.resize(static_cast<std::size_t>(layers_));
     return values;
   }
 
   void read_dimensions() {
-    decoder_.hidden = keys_.require(Fact::hidden);
-    decoder_.max_position = keys_.nonzero(Fact::max_position);
+    decoder_.hidden = facts_.require(Fact::hidden);
+    decoder_.max_position = facts_.nonzero(Fact::max_position);
     // As llama.cpp does: the vocabulary's own length before the key, which tools that add tokens leave behind.
-    const GgufEntry* tokens = file_.find("tokenizer.ggml.tokens");
+    const GgufEntry* tokens = facts_.file.find("tokenizer.ggml.tokens");
     const auto* list = tokens == nullptr ? nullptr : std::get_if<GgufArray>(&tokens->value);
     if (list == nullptr || list->length == 0) {
-      decoder_.vocab = keys_.require(Fact::vocab);
+      decoder_.vocab = facts_.require(Fact::vocab);
     } else if (list->length > kVocabRange.max) {
-      problems_.add(*tokens, fmt::format("{} tokens are more than the {} supported", list->length, kVocabRange.max));
+      facts_.add(*tokens, fmt::format("{} tokens are more than the {} supported", list->length, kVocabRange.max));
     } else {
       decoder_.vocab = list->length;
     }
-    decoder_.position_embeddings = width_of(tensors_.find("position_embd.weight"), kPositionRange);
-    decoder_.type_embeddings = width_of(tensors_.find("token_types.weight"), kVocabRange);
+    decoder_.position_embeddings = width_of(facts_.tensor("position_embd.weight"), kPositionRange);
+    decoder_.type_embeddings = width_of(facts_.tensor("token_types.weight"), kVocabRange);
     // Where it is the last norm or the first layer's, it is not one after the embedding beside those.
     const bool other = architecture_.embedding_norm_first ||
                        architecture_.renamed.find("output_norm.weight=") != std::string_view::npos;
-    decoder_.embedding_norm = !other && tensors_.find("token_embd_norm.weight") != nullptr;
-    decoder_.final_norm = !family_.encoder || tensors_.find("output_norm.weight") != nullptr;
+    decoder_.embedding_norm = !other && facts_.tensor("token_embd_norm.weight") != nullptr;
+    decoder_.final_norm = !family_.encoder || facts_.tensor("output_norm.weight") != nullptr;
   }
 
   // The file must say which norm the architecture uses, and nothing else. Its tensors say which of the two kinds of
@@ -337,25 +329,25 @@ class GgufReader {
     const bool mean = family_.norm != Norm::rms;
     if (mean != architecture_.other_norm_key) std::swap(expected, other);
     if (mean) {
-      const bool biased = std::ranges::any_of(file_.tensors, [](const GgufTensorInfo& tensor) {
+      const bool biased = std::ranges::any_of(facts_.file.tensors, [](const GgufTensorInfo& tensor) {
         return tensor.name.ends_with("_norm.bias") && tensor.name.find("indexer") == std::string::npos;
       });
       decoder_.norm = biased ? Norm::layer : Norm::layer_no_bias;
     }
-    if (keys_.has(expected)) return;
-    if (!keys_.has(other)) return keys_.missing(expected);
-    keys_.problem(other, fmt::format("{} belongs to another kind of norm: the architecture {} uses {}",
-                                     quote(keys_.full(other)), family_.gguf, keys_.full(expected)));
+    if (facts_.has(expected)) return;
+    if (!facts_.has(other)) return facts_.missing(expected);
+    facts_.problem(other, fmt::format("{} belongs to another kind of norm: the architecture {} uses {}",
+                                      quote(facts_.full(other)), family_.gguf, facts_.full(expected)));
   }
 
   // Variants that would change what the model costs.
   void check_variants() {
-    if (!family_.encoder && !keys_.boolean("attention.causal").value_or(true)) {
-      keys_.problem("attention.causal", "attention that is not causal (an embedding model) is not supported");
+    if (!family_.encoder && !facts_.boolean("attention.causal").value_or(true)) {
+      facts_.problem("attention.causal", "attention that is not causal (an embedding model) is not supported");
     }
     for (const std::string_view key : {"attention.max_alibi_bias", "attention.clamp_kqv"}) {
-      if (architecture_.accepted.find(key) != std::string_view::npos || keys_.number(key).value_or(0) == 0) continue;
-      keys_.problem(key, fmt::format("{} is not supported for this architecture", quote(keys_.full(key))));
+      if (architecture_.accepted.find(key) != std::string_view::npos || facts_.number(key).value_or(0) == 0) continue;
+      facts_.problem(key, fmt::format("{} is not supported for this architecture", quote(facts_.full(key))));
     }
   }
 
@@ -368,7 +360,7 @@ class GgufReader {
     const descriptor::IntRange range = {all_attend ? heads_range.min : 0, heads_range.max};
     heads_ = per_layer(heads_key, range);
     if (heads_.empty()) {
-      keys_.missing(heads_key);
+      facts_.missing(heads_key);
       heads_.assign(static_cast<std::size_t>(layers_), 1);
     }
     // Latent attention is stored as one key-value head since 2025, and as many as there are query heads before.
@@ -377,8 +369,8 @@ class GgufReader {
     if (kv_heads_.empty()) kv_heads_ = heads_;
     for (std::size_t i = 0; i < heads_.size(); ++i) {
       if (kv_heads_[i] == 0 || heads_[i] % kv_heads_[i] == 0) continue;
-      keys_.contradiction(kv_key, fmt::format("layer {}: {} ({}) is not divisible by {} ({})", i, heads_key, heads_[i],
-                                              kv_key, kv_heads_[i]));
+      facts_.contradiction(kv_key, fmt::format("layer {}: {} ({}) is not divisible by {} ({})", i, heads_key, heads_[i],
+                                               kv_key, kv_heads_[i]));
       break;
     }
   }
@@ -391,7 +383,7 @@ class GgufReader {
     std::int64_t interval = 0;
     if (architecture_.mixers == GgufMixers::by_interval) {
       listed = per_layer("attention.recurrent_layers", {0, 1});
-      if (listed.empty()) interval = keys_.optional("full_attention_interval", kLayerRange).value_or(4);
+      if (listed.empty()) interval = facts_.optional("full_attention_interval", kLayerRange).value_or(4);
     }
     for (std::size_t i = 0; i < count; ++i) {
       const bool no_keys = heads_[i] == 0 || kv_heads_[i] == 0;
@@ -408,15 +400,15 @@ class GgufReader {
       const bool instead = recurrent_[i] && architecture_.mixers != GgufMixers::both;
       attends_[i] = !instead && !no_keys;
       if (no_keys && architecture_.mixers == GgufMixers::both) {
-        return keys_.contradiction(fact_row(Fact::kv_heads).gguf,
-                                   fmt::format("layer {} has no key and value heads: in this architecture every layer "
-                                               "has attention",
-                                               i));
+        return facts_.contradiction(fact_row(Fact::kv_heads).gguf,
+                                    fmt::format("layer {} has no key and value heads: in this architecture every layer "
+                                                "has attention",
+                                                i));
       }
     }
     const bool any = std::ranges::find(attends_, true) != attends_.end();
     if (!any && std::ranges::find(recurrent_, true) == recurrent_.end()) {
-      keys_.contradiction(fact_row(Fact::heads).gguf, "no layer has attention heads, nor is one recurrent");
+      facts_.contradiction(fact_row(Fact::heads).gguf, "no layer has attention heads, nor is one recurrent");
     }
   }
 
@@ -437,38 +429,35 @@ class GgufReader {
     read_window();
     read_attention_traits(first_attending());
     read_indexer();
-    const std::int64_t shared = keys_.nonzero("attention.shared_kv_layers", layers_).value_or(0);
+    const std::int64_t shared = facts_.nonzero("attention.shared_kv_layers", layers_).value_or(0);
     first_sharing_ = layers_ - shared;
   }
 
   void read_head_dim() {
-    const std::string_view hidden_key = fact_row(Fact::hidden).gguf;
     const std::string_view key_length = fact_row(Fact::head_dim).gguf;
     const std::string_view value_length = fact_row(Fact::v_head_dim).gguf;
     const std::string_view rotary_key = fact_row(Fact::rope_dim).gguf;
     const std::int64_t heads = heads_[static_cast<std::size_t>(first_attending())];
     const std::int64_t by_default = std::max<std::int64_t>(1, decoder_.hidden / heads);
-    attention_.head_dim = keys_.value_or(Fact::head_dim, by_default);
-    attention_.v_head_dim = keys_.value_or(Fact::v_head_dim, by_default);
-    const bool derived = !keys_.has(key_length) || !keys_.has(value_length);
-    if (derived && decoder_.hidden % heads != 0) {
-      keys_.contradiction(hidden_key,
-                          fmt::format("{} ({}) is not divisible by {} ({})", hidden_key, decoder_.hidden,
-                                      fact_row(Fact::heads).gguf, heads),
-                          fmt::format("{} and {} are needed then", key_length, value_length));
+    attention_.head_dim = facts_.value_or(Fact::head_dim, by_default);
+    attention_.v_head_dim = facts_.value_or(Fact::v_head_dim, by_default);
+    const bool derived = !facts_.has(key_length) || !facts_.has(value_length);
+    if (derived) {
+      facts_.divisible(fact_row(Fact::hidden).gguf, decoder_.hidden, fact_row(Fact::heads).gguf, heads,
+                       fmt::format("{} and {} are needed then", key_length, value_length));
     }
-    attention_.rotary_dim = keys_.optional(rotary_key, {0, kHeadDimRange.max}).value_or(attention_.head_dim);
+    attention_.rotary_dim = facts_.optional(rotary_key, {0, kHeadDimRange.max}).value_or(attention_.head_dim);
     if (attention_.rotary_dim > attention_.head_dim) {
-      keys_.contradiction(rotary_key, fmt::format("{} ({}) is more than the width of a head ({})", rotary_key,
-                                                  attention_.rotary_dim, attention_.head_dim));
+      facts_.contradiction(rotary_key, fmt::format("{} ({}) is more than the width of a head ({})", rotary_key,
+                                                   attention_.rotary_dim, attention_.head_dim));
     }
     // Of Granite the key says whether there is a rotary embedding at all.
     const bool granite = family_.gguf.starts_with("granite");
-    const bool rotated = family_.rotary > 0 && (!granite || keys_.boolean("rope.scaling.finetuned").value_or(true));
+    const bool rotated = family_.rotary > 0 && (!granite || facts_.boolean("rope.scaling.finetuned").value_or(true));
     if (!rotated || decoder_.position_embeddings > 0) attention_.rotary_dim = 0;
     // Layers with a window may have heads of another width.
     const auto of_window = [&](std::string_view key, std::int64_t otherwise, std::int64_t least) {
-      return keys_.optional(std::string(key) + "_swa", {least, kHeadDimRange.max}).value_or(otherwise);
+      return facts_.optional(std::string(key) + "_swa", {least, kHeadDimRange.max}).value_or(otherwise);
     };
     sliding_attention_ = attention_;
     sliding_attention_.head_dim = of_window(key_length, attention_.head_dim, 1);
@@ -482,22 +471,22 @@ class GgufReader {
   void read_latent() {
     LatentAttention latent;
     // Of small models it says a width, and yet they have the full matrix.
-    if (!has(first_attending(), "attn_q.weight")) latent.q_lora_rank = keys_.nonzero(Fact::q_lora_rank);
-    latent.kv_lora_rank = keys_.require(Fact::kv_lora_rank);
-    latent.rope_dim = keys_.require(Fact::rope_dim);
+    if (!has(first_attending(), "attn_q.weight")) latent.q_lora_rank = facts_.nonzero(Fact::q_lora_rank);
+    latent.kv_lora_rank = facts_.require(Fact::kv_lora_rank);
+    latent.rope_dim = facts_.require(Fact::rope_dim);
     std::string key_length(fact_row(Fact::head_dim).gguf);
     std::string value_length(fact_row(Fact::v_head_dim).gguf);
-    if (keys_.has(key_length + "_mla")) {
+    if (facts_.has(key_length + "_mla")) {
       key_length += "_mla";
       value_length += "_mla";
     }
-    attention_.head_dim = keys_.require(key_length, kHeadDimRange);
-    attention_.v_head_dim = keys_.require(value_length, kHeadDimRange);
+    attention_.head_dim = facts_.require(key_length, kHeadDimRange);
+    attention_.v_head_dim = facts_.require(value_length, kHeadDimRange);
     attention_.rotary_dim = family_.rotary > 0 ? latent.rope_dim : 0;
     latent.nope_dim = attention_.head_dim - latent.rope_dim;
     if (latent.nope_dim < 1) {
-      keys_.contradiction(key_length, fmt::format("{} ({}) must be more than {} ({})", key_length, attention_.head_dim,
-                                                  fact_row(Fact::rope_dim).gguf, latent.rope_dim));
+      facts_.contradiction(key_length, fmt::format("{} ({}) must be more than {} ({})", key_length, attention_.head_dim,
+                                                   fact_row(Fact::rope_dim).gguf, latent.rope_dim));
     }
     attention_.latent = latent;
     sliding_attention_ = attention_;
@@ -509,14 +498,14 @@ class GgufReader {
     const WindowRule usual = own ? WindowRule{} : gguf_window(family_);
     const GgufWindows rule = architecture_.windows.value_or(
         GgufWindows{.period = usual.layers == WindowLayers::all ? 0 : 2, .absent = usual.absent});
-    window_ = keys_.nonzero(Fact::window);
-    if (!keys_.has(key) && rule.absent > 0) window_ = rule.absent;
+    window_ = facts_.nonzero(Fact::window);
+    if (!facts_.has(key) && rule.absent > 0) window_ = rule.absent;
     if (!window_) return;
     // Other loaders do not ask for the key.
     if (!architecture_.windows && usual.layers == WindowLayers::none) return window_.reset();
     // An array says which layers slide, a number n that every n-th does not.
     const std::string_view pattern = "attention.sliding_window_pattern";
-    const GgufEntry* entry = keys_.find(pattern);
+    const GgufEntry* entry = facts_.find(pattern);
     std::vector<std::int64_t> values;
     if (entry != nullptr) values = per_layer(pattern, {0, kLayerRange.max});
     const bool is_period = entry != nullptr && !std::holds_alternative<GgufArray>(entry->value);
@@ -538,13 +527,13 @@ class GgufReader {
     attention_.o_bias = family_.o_bias.always() || has(i, "attn_output.bias");
     attention_.qk_norm = family_.qk_normed.always() ? family_.qk_norm : QkNorm::none;
     const std::int64_t heads = heads_[static_cast<std::size_t>(i)];
-    if (const GgufTensorInfo* norm = tensors_.find(i, "attn_q_norm.weight")) {
+    if (const GgufTensorInfo* norm = facts_.tensor(i, "attn_q_norm.weight")) {
       const std::int64_t head_dim =
           slides(static_cast<std::size_t>(i)) ? sliding_attention_.head_dim : attention_.head_dim;
       attention_.qk_norm = heads > 1 && norm->elements() == heads * head_dim ? QkNorm::whole : QkNorm::head;
     }
     attention_.fused_qkv = has(i, "attn_qkv.weight") || (architecture_.splits_qkv && family_.fused_qkv);
-    attention_.softcap = family_.softcap && keys_.number("attn_logit_softcapping").value_or(1) != 0;
+    attention_.softcap = family_.softcap && facts_.number("attn_logit_softcapping").value_or(1) != 0;
     if (has(i, "attn_gate.weight")) {
       attention_.gate = rows(i, "attn_gate.weight") == heads ? OutputGate::head : OutputGate::element;
     } else if (!attention_.latent && rows(i, "attn_q.weight") == 2 * heads * attention_.head_dim) {
@@ -563,11 +552,11 @@ class GgufReader {
   }
 
   void read_indexer() {
-    const auto heads = keys_.nonzero("attention.indexer.head_count", kHeadRange.max);
+    const auto heads = facts_.nonzero("attention.indexer.head_count", kHeadRange.max);
     if (!heads) return;
     indexer_ = Indexer{.heads = *heads,
-                       .head_dim = keys_.require("attention.indexer.key_length", kHeadDimRange),
-                       .top_k = keys_.require("attention.indexer.top_k", kPositionRange)};
+                       .head_dim = facts_.require("attention.indexer.key_length", kHeadDimRange),
+                       .top_k = facts_.require("attention.indexer.top_k", kPositionRange)};
   }
 
   // ---- Recurrence
@@ -580,20 +569,20 @@ class GgufReader {
     if (r.kind == RecurrentKind::short_conv) {
       r.heads = decoder_.hidden;
       r.key_heads = r.key_dim = r.value_dim = 1;
-      r.conv = keys_.require("shortconv.l_cache", kTaps);
+      r.conv = facts_.require("shortconv.l_cache", kTaps);
       return r;
     }
-    r.conv = keys_.require("ssm.conv_kernel", kTaps);
+    r.conv = facts_.require("ssm.conv_kernel", kTaps);
     r.conv_bias = has(i, "ssm_conv1d.bias");
     if (r.kind == RecurrentKind::kimi_delta) {
       r.heads = r.key_heads = std::max<std::int64_t>(1, heads_[static_cast<std::size_t>(i)]);
-      r.key_dim = r.value_dim = keys_.require("kda.head_dim", kHeadDimRange);
-      if (has(i, "ssm_g_b.weight")) r.gate_rank = width_of(tensors_.find(i, "ssm_g_a.weight"), kWidthRange);
+      r.key_dim = r.value_dim = facts_.require("kda.head_dim", kHeadDimRange);
+      if (has(i, "ssm_g_b.weight")) r.gate_rank = width_of(facts_.tensor(i, "ssm_g_a.weight"), kWidthRange);
       return r;
     }
-    const std::int64_t inner = keys_.require("ssm.inner_size", kWidthRange);
-    const std::int64_t rank = keys_.require("ssm.time_step_rank", kWidthRange);
-    r.key_dim = keys_.require("ssm.state_size", kHeadDimRange);
+    const std::int64_t inner = facts_.require("ssm.inner_size", kWidthRange);
+    const std::int64_t rank = facts_.require("ssm.time_step_rank", kWidthRange);
+    r.key_dim = facts_.require("ssm.state_size", kHeadDimRange);
     if (r.kind == RecurrentKind::mamba) {
       r.heads = inner;
       r.key_heads = r.value_dim = 1;
@@ -602,15 +591,11 @@ class GgufReader {
       return r;
     }
     r.heads = rank;
-    r.key_heads = keys_.require("ssm.group_count", kWidthRange);
+    r.key_heads = facts_.require("ssm.group_count", kWidthRange);
     r.value_dim = std::max<std::int64_t>(1, inner / rank);
     r.norms = r.kind == RecurrentKind::gated_delta_net || has(i, "ssm_norm.weight");
-    const auto divides = [&](std::string_view key, std::int64_t value, std::string_view by, std::int64_t divisor) {
-      if (value % divisor == 0) return;
-      keys_.contradiction(key, fmt::format("{} ({}) is not divisible by {} ({})", key, value, by, divisor));
-    };
-    divides("ssm.inner_size", inner, "ssm.time_step_rank", rank);
-    divides("ssm.time_step_rank", rank, "ssm.group_count", r.key_heads);
+    facts_.divisible("ssm.inner_size", inner, "ssm.time_step_rank", rank);
+    facts_.divisible("ssm.time_step_rank", rank, "ssm.group_count", r.key_heads);
     return r;
   }
 
@@ -619,17 +604,17 @@ class GgufReader {
   void find_expert_layers() {
     for (std::int64_t i = 0; i < layers_; ++i) routed_.push_back(has(i, kRouter));
     const bool any = first_layer(true).has_value();
-    if (!any && keys_.nonzero(Fact::experts)) {
-      keys_.problem(fact_row(Fact::experts).gguf,
-                    fmt::format("the file has experts by this key, but no layer with a router ({})", kRouter));
+    if (!any && facts_.nonzero(Fact::experts)) {
+      facts_.problem(fact_row(Fact::experts).gguf,
+                     fmt::format("the file has experts by this key, but no layer with a router ({})", kRouter));
     }
-    const auto leading = keys_.optional(Fact::leading_dense);
+    const auto leading = facts_.optional(Fact::leading_dense);
     if (!any || !leading || !architecture_.leading_dense) return;
     const std::string_view key = fact_row(Fact::leading_dense).gguf;
     for (std::int64_t i = 0; i < layers_; ++i) {
       const bool routed = routed_[static_cast<std::size_t>(i)];
       if (routed == (i >= *leading)) continue;
-      return keys_.problem(
+      return facts_.problem(
           key, fmt::format("layer {} {} a router ({}), {} is {}", i, routed ? "has" : "lacks", kRouter, key, *leading));
     }
   }
@@ -640,9 +625,10 @@ class GgufReader {
     widths_ = per_layer(key, {0, parts * kWidthRange.max});
     for (std::int64_t& width : widths_) {
       if (width % parts != 0) {
-        keys_.problem(key, fmt::format("{} ({}) is not divisible by {}: in this architecture it counts the gate and up "
-                                       "matrices together",
-                                       key, width, parts));
+        facts_.problem(key,
+                       fmt::format("{} ({}) is not divisible by {}: in this architecture it counts the gate and up "
+                                   "matrices together",
+                                   key, width, parts));
         break;
       }
       width /= parts;
@@ -653,33 +639,33 @@ class GgufReader {
     }
     for (std::size_t i = 0; i < routed_.size(); ++i) {
       if (routed_[i] || (!widths_.empty() && widths_[i] > 0)) continue;
-      if (widths_.empty()) return keys_.missing(key);
-      return keys_.problem(key, fmt::format("layer {} has no feed-forward width", i));
+      if (widths_.empty()) return facts_.missing(key);
+      return facts_.problem(key, fmt::format("layer {} has no feed-forward width", i));
     }
   }
   bool has_feed_forward(std::size_t i) const { return routed_[i] || (!widths_.empty() && widths_[i] > 0); }
 
   // Of a routed expert; `dense`: the width by feed_forward_length.
   std::int64_t expert_width(std::int64_t dense, std::int64_t per_token) {
-    if (const auto own = keys_.nonzero(Fact::expert_width)) return *own;
+    if (const auto own = facts_.nonzero(Fact::expert_width)) return *own;
     const ExpertRule& rule = family_.experts;
     // Configs that have no key for it have one width, of dense layers and of experts.
     const bool one = rule.count.empty() || rule.width == Fact::intermediate;
     const std::int64_t width = rule.unsaid_per_used ? dense / per_token : one ? dense : 0;
-    if (width == 0) keys_.missing(fact_row(Fact::expert_width).gguf);
+    if (width == 0) facts_.missing(fact_row(Fact::expert_width).gguf);
     return width;
   }
 
   // Of all shared experts together. Some architectures give the width of one, some of all: their matrix has it.
   std::int64_t shared_width(std::int64_t layer, std::int64_t dense, std::int64_t expert_width) {
-    if (const GgufTensorInfo* up = tensors_.find(layer, "ffn_up_shexp.weight")) return width_of(up, kWidthRange);
-    if (const auto own = keys_.nonzero(Fact::shared_width)) return *own;
+    if (const GgufTensorInfo* up = facts_.tensor(layer, "ffn_up_shexp.weight")) return width_of(up, kWidthRange);
+    if (const auto own = facts_.nonzero(Fact::shared_width)) return *own;
     if (family_.experts.shared == SharedExperts::gated) return dense;
-    const std::int64_t count = keys_.nonzero(Fact::shared_experts).value_or(0);
+    const std::int64_t count = facts_.nonzero(Fact::shared_experts).value_or(0);
     if (count * expert_width > kWidthRange.max) {
-      keys_.contradiction(fact_row(Fact::shared_experts).gguf,
-                          fmt::format("{} shared experts of width {} are wider than the {} supported", count,
-                                      expert_width, kWidthRange.max));
+      facts_.contradiction(fact_row(Fact::shared_experts).gguf,
+                           fmt::format("{} shared experts of width {} are wider than the {} supported", count,
+                                       expert_width, kWidthRange.max));
     }
     return count * expert_width;
   }
@@ -687,19 +673,19 @@ class GgufReader {
   void read_experts() {
     const std::optional<std::int64_t> first = first_layer(true);
     if (!first) return;
-    const auto has = [&](std::string_view stem) { return tensors_.find(*first, stem) != nullptr; };
+    const auto has = [&](std::string_view stem) { return facts_.tensor(*first, stem) != nullptr; };
     const std::string_view used_key = fact_row(Fact::experts_per_token).gguf;
     Experts experts;
-    experts.count = keys_.require(Fact::experts);
-    experts.per_token = keys_.require(Fact::experts_per_token);
+    experts.count = facts_.require(Fact::experts);
+    experts.per_token = facts_.require(Fact::experts_per_token);
     if (experts.per_token > experts.count) {
-      keys_.contradiction(used_key, fmt::format("{} ({}) is more than {} ({})", used_key, experts.per_token,
-                                                fact_row(Fact::experts).gguf, experts.count));
+      facts_.contradiction(used_key, fmt::format("{} ({}) is more than {} ({})", used_key, experts.per_token,
+                                                 fact_row(Fact::experts).gguf, experts.count));
     }
-    experts.groups = keys_.value_or(Fact::expert_groups, 1);
-    experts.groups_per_token = keys_.value_or(Fact::groups_per_token, experts.groups);
+    experts.groups = facts_.value_or(Fact::expert_groups, 1);
+    experts.groups_per_token = facts_.value_or(Fact::groups_per_token, experts.groups);
     if (const std::string wrong = groups_problem(experts); !wrong.empty()) {
-      keys_.contradiction(fact_row(Fact::expert_groups).gguf, wrong);
+      facts_.contradiction(fact_row(Fact::expert_groups).gguf, wrong);
     }
     const std::int64_t dense = widths_.empty() ? 0 : widths_[static_cast<std::size_t>(*first)];
     experts.intermediate = expert_width(dense, experts.per_token);
@@ -709,7 +695,7 @@ class GgufReader {
     experts.router_bias = family_.experts.router_bias || has("ffn_gate_inp.bias");
     experts.score_correction = has(kScoreCorrection);
     experts.router_scales = has("ffn_gate_inp.scale");
-    experts.latent = width_of(tensors_.find(*first, "ffn_latent_down.weight"), kWidthRange);
+    experts.latent = width_of(facts_.tensor(*first, "ffn_latent_down.weight"), kWidthRange);
     expert_ = feed_forward(has("ffn_down_exps.bias"));
     expert_.experts = experts;
   }
@@ -718,12 +704,12 @@ class GgufReader {
 
   // What Gemma 3n and 4 have beside a layer's parts.
   void read_streams() {
-    decoder_.layer_embedding_width = keys_.nonzero("embedding_length_per_layer_input", kWidthRange.max).value_or(0);
+    decoder_.layer_embedding_width = facts_.nonzero("embedding_length_per_layer_input", kWidthRange.max).value_or(0);
     if (decoder_.layer_embedding_width > 0) {
-      const GgufTensorInfo* table = tensors_.find("per_layer_token_embd.weight");
+      const GgufTensorInfo* table = facts_.tensor("per_layer_token_embd.weight");
       decoder_.layer_embedding_vocab = table == nullptr ? decoder_.vocab : width_of(table, kVocabRange);
     }
-    const std::int64_t streams = keys_.nonzero("altup.num_inputs", 64).value_or(1);
+    const std::int64_t streams = facts_.nonzero("altup.num_inputs", 64).value_or(1);
     if (streams > 1) decoder_.streams = {.mix = StreamMix::altup, .count = streams};
   }
 
@@ -736,19 +722,19 @@ class GgufReader {
     bool shared = false;  // one norm of parallel blocks serves both
   };
   NormPlaces norm_places() {
-    std::int64_t layer = -1;
-    for (std::size_t i = 0; i < routed_.size() && layer < 0; ++i) {
+    std::optional<std::int64_t> layer;
+    for (std::size_t i = 0; i < routed_.size() && !layer; ++i) {
       if ((attends_[i] || recurrent_[i]) && has_feed_forward(i)) layer = static_cast<std::int64_t>(i);
     }
     const auto any = [&](std::initializer_list<std::string_view> stems) {
-      return std::ranges::any_of(stems, [&](std::string_view stem) { return has(layer, stem); });
+      return layer && std::ranges::any_of(stems, [&](std::string_view stem) { return has(*layer, stem); });
     };
     const bool before = any({"attn_norm.weight"});
     const bool second = any({"ffn_norm.weight", "ffn_norm", "attn_norm_2.weight"});
     const bool behind = any({"post_attention_norm.weight", "attn_output_norm.weight"});
     const bool last = any({"post_ffw_norm.weight", "layer_output_norm.weight"});
     NormPlaces places;
-    if (layer < 0 || (!before && !last)) {
+    if (!before && !last) {
       places.per_part = family_.norms == 4 ? 2 : 1;
       places.parallel = family_.parallel_blocks;
       places.shared = places.parallel && family_.norms == 1;
@@ -758,7 +744,7 @@ class GgufReader {
     places.after = !before;
     places.shared = before && !second && !behind && !last;
     places.parallel =
-        places.shared || any({"attn_norm_2.weight"}) || keys_.boolean("use_parallel_residual").value_or(false);
+        places.shared || any({"attn_norm_2.weight"}) || facts_.boolean("use_parallel_residual").value_or(false);
     return places;
   }
 
@@ -779,11 +765,11 @@ class GgufReader {
       layer.parallel_blocks = places.parallel;
       const auto index = static_cast<std::int64_t>(i);
       layer.scaled = has(index, "layer_output_scale.weight");
-      layer.low_rank_branch = width_of(tensors_.find(index, "laurel_l.weight"), {0, kWidthRange.max});
+      layer.low_rank_branch = width_of(facts_.tensor(index, "laurel_l.weight"), {0, kWidthRange.max});
       decoder_.add_layer(layer);
       if (decoder_.kinds.size() <= Decoder::kMostKinds) continue;
-      return keys_.problem(fact_row(Fact::layers).gguf,
-                           fmt::format("more than {} layers differ from each other", Decoder::kMostKinds));
+      return facts_.problem(fact_row(Fact::layers).gguf,
+                            fmt::format("more than {} layers differ from each other", Decoder::kMostKinds));
     }
   }
 
@@ -827,12 +813,9 @@ class GgufReader {
     return ff;
   }
 
-  const GgufFile& file_;
-  GgufProblems& problems_;
-  const GgufIndex& tensors_;
+  GgufFacts& facts_;
   const Family& family_;
   GgufArchitecture architecture_ = {};
-  GgufKeys keys_;
   bool latent_ = false;
   Decoder decoder_ = {};
   std::int64_t blocks_ = 1;  // layers of the file
@@ -886,45 +869,35 @@ std::string text_of(const GgufFile& file, std::string_view key) {
   return text == nullptr ? std::string() : *text;
 }
 
-// general.file_type, by llama.cpp's enumeration of them (llama.h); the empty ones are no longer in it.
 std::string describe_file_type(const GgufFile& file) {
-  constexpr std::array<std::string_view, 39> kNames = {
-      "f32",    "f16",    "q4_0",   "q4_1",    "",       "",       "",       "q8_0",   "q5_0",     "q5_1",
-      "q2_k",   "q3_k_s", "q3_k_m", "q3_k_l",  "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k",     "iq2_xxs",
-      "iq2_xs", "q2_k_s", "iq3_xs", "iq3_xxs", "iq1_s",  "iq4_nl", "iq3_s",  "iq3_m",  "iq2_s",    "iq2_m",
-      "iq4_xs", "iq1_m",  "bf16",   "",        "",       "",       "tq1_0",  "tq2_0",  "mxfp4_moe"};
   const GgufEntry* entry = file.find("general.file_type");
   const auto* id = entry == nullptr ? nullptr : std::get_if<std::int64_t>(&entry->value);
   if (id == nullptr) return {};
-  const bool known = *id >= 0 && *id < static_cast<std::int64_t>(kNames.size());
-  const std::string_view name = known ? kNames[static_cast<std::size_t>(*id)] : std::string_view();
-  return name.empty() ? fmt::format(", file type {}", *id) : fmt::format(", file type {}", name);
+  for (const GgufFileType& type : gguf_file_types()) {
+    if (static_cast<std::int64_t>(type.id) == *id) return fmt::format(", file type {}", type.name);
+  }
+  return fmt::format(", file type {}", *id);
 }
 
 // The row of the file's architecture; none when that was reported.
-std::optional<Family> family_of_file(const GgufFile& file, GgufProblems& problems) {
+std::optional<Family> family_of_file(GgufFacts& facts) {
+  const GgufFile& file = facts.file;
   const GgufEntry* type = file.find("general.type");
   if (type != nullptr && text_of(file, "general.type") != "model") {
-    problems.add(*type, fmt::format("the file holds {}, not a model", quote(text_of(file, "general.type"))));
+    facts.add(*type, fmt::format("the file holds {}, not a model", quote(text_of(file, "general.type"))));
     return std::nullopt;
   }
   const GgufEntry* entry = file.find("general.architecture");
   if (entry == nullptr || !std::holds_alternative<std::string>(entry->value)) {
     const char* message = "missing key 'general.architecture', which must be a string";
-    entry == nullptr ? problems.add(message) : problems.add(*entry, message);
+    entry == nullptr ? facts.add(message) : facts.add(*entry, message);
     return std::nullopt;
   }
-  const auto any_layer = [&](std::string_view stem) {
-    return std::ranges::any_of(file.tensors, [&](const GgufTensorInfo& tensor) {
-      const PlacedName name = parse_name(tensor.name);
-      return name.layer >= 0 && name.stem == stem;
-    });
-  };
   const std::string& name = std::get<std::string>(entry->value);
-  std::optional<Family> family = find_gguf_family(name, any_layer(kRouter), any_layer(kScoreCorrection));
+  std::optional<Family> family = find_gguf_family(name, facts.any_layer(kRouter), facts.any_layer(kScoreCorrection));
   if (family) return family;
   const std::string_view missing = missing_ingredient(name);
-  problems.add(
+  facts.add(
       *entry,
       fmt::format("general.architecture {} is not supported{}{}", quote(name), missing.empty() ? "" : ": ", missing),
       name_hint(name, gguf_family_names()));
@@ -934,11 +907,10 @@ std::optional<Family> family_of_file(const GgufFile& file, GgufProblems& problem
 }  // namespace
 
 Decoder parse_gguf_decoder(const GgufFile& file) {
-  GgufProblems problems(file);
-  const std::optional<Family> family = family_of_file(file, problems);
-  problems.throw_if_any();  // the keys of an unknown architecture mean nothing
-  const GgufIndex tensors(file);
-  Decoder decoder = GgufReader(file, problems, tensors, *family).read();
+  GgufFacts facts(file);
+  const std::optional<Family> family = family_of_file(facts);
+  facts.throw_if_any();  // the keys of an unknown architecture mean nothing
+  Decoder decoder = GgufReader(facts, *family).read();
   const std::string name = text_of(file, "general.name");
   decoder.name = is_good_name(name) ? name : printable(file_stem(file));
   decoder.source =
@@ -981,32 +953,26 @@ const std::string_view* find_stem(std::span<const std::string_view> stems, std::
 
 class Matcher {
  public:
-  explicit Matcher(const GgufFile& file) : file_(file), index_(file), problems_(file) {}
+  explicit Matcher(const GgufFile& file) : facts_(file) {}
 
   std::vector<GgufTensor> match(const Decoder& model) {
-    const bool whole = any_layer("attn_kv_b.weight");
-    const bool halves = any_layer("attn_k_b.weight");
+    const bool whole = facts_.any_layer("attn_kv_b.weight");
+    const bool halves = facts_.any_layer("attn_k_b.weight");
     std::vector<GgufTensor> tensors =
-        gguf_tensors(model, {.split_kv_b = halves && !whole, .joined_delta_net = any_layer("ssm_in.weight")});
+        gguf_tensors(model, {.split_kv_b = halves && !whole, .joined_delta_net = facts_.any_layer("ssm_in.weight")});
     for (GgufTensor& tensor : tensors) match(tensor);
     add_others(model, tensors, whole && halves);
-    problems_.throw_if_any();
+    facts_.throw_if_any();
     return tensors;
   }
 
  private:
-  bool any_layer(std::string_view stem) const {
-    return std::ranges::any_of(file_.tensors, [&](const GgufTensorInfo& tensor) {
-      return tensor.name.ends_with(stem) && parse_name(tensor.name).stem == stem;
-    });
-  }
-
   void match(GgufTensor& tensor) {
     const std::string name = tensor.name();
-    if (const GgufTensorInfo* info = index_.find(name)) {
+    if (const GgufTensorInfo* info = facts_.tensor(name)) {
       take(*info, shape_of(tensor), tensor);
     } else if (!match_fused_experts(tensor) && !match_single_experts(tensor)) {
-      problems_.add(fmt::format("missing tensor {} {}", name, shape_text(shape_of(tensor))));
+      facts_.add(fmt::format("missing tensor {} {}", name, shape_text(shape_of(tensor))));
     }
   }
 
@@ -1016,8 +982,8 @@ class Matcher {
     // Tables and norms of recurrences have two dimensions in files.
     const bool same = tensor.is_vector() ? info.elements() == tensor.elements() : info.shape == shape;
     if (!same) {
-      problems_.add(info, fmt::format("tensor {} is {}, expected {}", quote(info.name), shape_text(info.shape),
-                                      shape_text(shape)));
+      facts_.add(info, fmt::format("tensor {} is {}, expected {}", quote(info.name), shape_text(info.shape),
+                                   shape_text(shape)));
     } else {
       check_type(info, tensor.is_vector());
     }
@@ -1027,18 +993,18 @@ class Matcher {
   void check_type(const GgufTensorInfo& tensor, bool is_vector) {
     const GgmlTypeInfo& type = model::info(tensor.type);
     if (!type.weights) {
-      problems_.add(tensor,
-                    fmt::format("tensor {} is of type {}, which does not hold weights", quote(tensor.name), type.name));
+      facts_.add(tensor,
+                 fmt::format("tensor {} is of type {}, which does not hold weights", quote(tensor.name), type.name));
     } else if (is_vector && type.block > 1) {
-      problems_.add(tensor, fmt::format("tensor {} is of type {}: llama.cpp does not quantise norms, biases and tables",
-                                        quote(tensor.name), type.name));
+      facts_.add(tensor, fmt::format("tensor {} is of type {}: llama.cpp does not quantise norms, biases and tables",
+                                     quote(tensor.name), type.name));
     }
   }
 
   // Since 2026 the converter can leave the gate and up matrices of experts in one tensor.
   bool match_fused_experts(GgufTensor& tensor) {
     if (tensor.role != Role::expert_gate && tensor.role != Role::expert_up) return false;
-    const GgufTensorInfo* info = index_.find(tensor.layer, "ffn_gate_up_exps.weight");
+    const GgufTensorInfo* info = facts_.tensor(tensor.layer, "ffn_gate_up_exps.weight");
     if (info == nullptr) return false;
     // Both halves ask for it: a wrong shape is reported once.
     if (tensor.role == Role::expert_up && used_.contains(info)) {
@@ -1055,20 +1021,19 @@ class Matcher {
     if (!tensor.stem.ends_with(kEnding)) return false;
     const std::string_view base = tensor.stem.substr(0, tensor.stem.size() - kEnding.size());
     const auto find = [&](std::int64_t expert) {
-      return index_.find(tensor.layer, fmt::format("{}.{}.weight", base, expert));
+      return facts_.tensor(tensor.layer, fmt::format("{}.{}.weight", base, expert));
     };
     const GgufTensorInfo* first = find(0);
     if (first == nullptr) return false;
     for (std::int64_t expert = 0; expert < tensor.count; ++expert) {
       const GgufTensorInfo* info = find(expert);
       if (info == nullptr) {
-        problems_.add(fmt::format("missing tensor blk.{}.{}.{}.weight", tensor.layer, base, expert));
+        facts_.add(fmt::format("missing tensor blk.{}.{}.{}.weight", tensor.layer, base, expert));
         break;
       }
       if (info->type != first->type) {
-        problems_.add(*info,
-                      fmt::format("tensor {} is of type {}, the layer's other experts of type {}", quote(info->name),
-                                  model::info(info->type).name, model::info(first->type).name));
+        facts_.add(*info, fmt::format("tensor {} is of type {}, the layer's other experts of type {}",
+                                      quote(info->name), model::info(info->type).name, model::info(first->type).name));
       }
       take(*info, {tensor.k, tensor.n, 1, 1}, tensor);
     }
@@ -1079,7 +1044,7 @@ class Matcher {
   // tokens nowhere, the rest is wrong.
   void add_others(const Decoder& model, std::vector<GgufTensor>& tensors, bool has_copies) {
     const std::int64_t layers = model.num_layers();
-    for (const GgufTensorInfo& info : file_.tensors) {
+    for (const GgufTensorInfo& info : facts_.file.tensors) {
       if (used_.contains(&info)) continue;
       const PlacedName name = parse_name(info.name);
       if (name.layer >= layers && name.layer < layers + model.next_token_layers) continue;
@@ -1096,14 +1061,12 @@ class Matcher {
                            .k = is_matrix ? info.shape[0] : 1,
                            .type = info.type});
       } else if (!has_copies || find_stem(kCopies, name.stem) == nullptr) {
-        problems_.add(info, fmt::format("unexpected tensor {} {}", quote(info.name), shape_text(info.shape)));
+        facts_.add(info, fmt::format("unexpected tensor {} {}", quote(info.name), shape_text(info.shape)));
       }
     }
   }
 
-  const GgufFile& file_;
-  GgufIndex index_;
-  GgufProblems problems_;
+  GgufFacts facts_;
   std::unordered_set<const GgufTensorInfo*> used_;
 };
 

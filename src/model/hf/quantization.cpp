@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "model/hf_config.h"
+#include "model/hf/config.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
@@ -19,7 +19,7 @@ using descriptor::Reader;
 // ---- Lists of modules
 
 constexpr std::string_view kExpertsPart = "experts.";
-constexpr std::string_view kEntryWayOut = "remove the entry, or the quantisation and choose with --weights";
+constexpr std::string_view kEntryWayOut = "remove the entry, or the quantisation and choose with `weights`";
 
 // Other spellings of a module: `usual` in its name is `other` in some checkpoints. @ is the number of an expert.
 struct Spelling {
@@ -89,13 +89,13 @@ bool is_expert(Role role) { return role == Role::expert_gate || role == Role::ex
 
 bool has_part(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// The number of the layer that an entry names ("model.layers.61*", "re:.*layers\.61\..*"); -1 without one.
-std::int64_t layer_of(std::string_view text) {
+// The number of the layer that an entry names ("model.layers.61*", "re:.*layers\.61\..*"); nothing without one.
+std::optional<std::int64_t> layer_of(std::string_view text) {
   const std::size_t at = text.find("layers");
-  if (at == std::string_view::npos) return -1;
+  if (at == std::string_view::npos) return std::nullopt;
   text.remove_prefix(at + 6);
   text.remove_prefix(std::min(text.size(), text.find_first_not_of("\\.")));
-  return parse_int(text.substr(0, std::min(text.size(), text.find_first_not_of("0123456789")))).value_or(-1);
+  return parse_int(text.substr(0, std::min(text.size(), text.find_first_not_of("0123456789"))));
 }
 
 std::string unwrapped(std::string_view text) {
@@ -153,13 +153,13 @@ void ModuleList::read(descriptor::Reader& reader, std::string_view key) {
 }
 
 void ModuleList::add(std::string_view text, const descriptor::Node& where, descriptor::Problems& problems) {
-  const Place place{where.line, where.column};
+  Entry entry{std::string(text), where.line, where.column};
   const bool regex = text.starts_with("re:");
   if (regex || text.find_first_of("*?[") != std::string_view::npos) {
     try {
       NamePattern pattern = regex ? NamePattern::regex(text.substr(3)) : NamePattern::glob(text);
       const bool anywhere = text.starts_with('*') || text.starts_with("re:.*");
-      patterns_.push_back({std::string(text), place, std::move(pattern), anywhere});
+      patterns_.push_back({std::move(entry), std::move(pattern), anywhere});
     } catch (const Error& error) {
       problems.add(where,
                    fmt::format("pattern {} is not supported: {}", quote(text), error.diagnostics().front().message),
@@ -169,26 +169,23 @@ void ModuleList::add(std::string_view text, const descriptor::Node& where, descr
   }
   // Experts that are listed one by one become one entry of the first one's name.
   std::string name = unwrapped(text);
-  std::int64_t expert = -1;
+  std::optional<std::int64_t> expert;
   if (const std::size_t at = name.find(kExpertsPart); at != std::string::npos) {
     const std::size_t first = at + kExpertsPart.size();
     const std::size_t end = std::min(name.size(), name.find('.', first));
-    if (const auto number = parse_int(std::string_view(name).substr(first, end - first))) {
-      expert = *number;
-      name.replace(first, end - first, "0");
-    }
+    expert = parse_int(std::string_view(name).substr(first, end - first));
+    if (expert) name.replace(first, end - first, "0");
   }
-  Name& entry = names_.try_emplace(name, Name{std::string(text), place, {}}).first->second;
-  if (expert >= 0) entry.experts.insert(expert);
+  Name& known = names_.try_emplace(name, Name{std::move(entry), {}}).first->second;
+  if (expert) known.experts.insert(*expert);
 }
 
 bool ModuleList::has_name(const std::string& name, std::int64_t experts) {
   const auto found = names_.find(name);
   if (found == names_.end()) return false;
-  Name& entry = found->second;
+  auto& [entry, listed] = found->second;
   entry.used = true;
-  entry.in_part =
-      entry.in_part || (!entry.experts.empty() && static_cast<std::int64_t>(entry.experts.size()) != experts);
+  entry.in_part = entry.in_part || (!listed.empty() && std::ssize(listed) != experts);
   return true;
 }
 
@@ -217,8 +214,8 @@ bool ModuleList::names(const Module& module) {
       return false;
     };
     const bool all = matches(0, half);
-    if (module.experts > 0 && matches(half, module.names.size()) != all) p.in_part = p.used = true;
-    p.used = p.used || all;
+    if (module.experts > 0 && matches(half, module.names.size()) != all) p.entry.in_part = p.entry.used = true;
+    p.entry.used = p.entry.used || all;
     named = named || all;
   }
   return named;
@@ -229,9 +226,9 @@ bool ModuleList::is_too_long(std::int64_t layers, descriptor::Problems& problems
   constexpr std::int64_t kMostCharacters = 1'000'000;  // of all patterns, once for each layer
   const auto most = static_cast<std::size_t>(kMostMatches / layers);
   std::int64_t characters = 0;
-  for (const Pattern& pattern : patterns_) characters += std::ssize(pattern.text);
+  for (const Pattern& pattern : patterns_) characters += std::ssize(pattern.entry.text);
   if (patterns_.size() <= most && characters * layers <= kMostCharacters) return false;
-  const Place& where = patterns_[std::min(most, patterns_.size() - 1)].where;
+  const Entry& where = patterns_[std::min(most, patterns_.size() - 1)].entry;
   problems.add(where.line, where.column,
                patterns_.size() > most ? fmt::format("more than {} patterns for {} layers", most, layers)
                                        : fmt::format("the patterns are too long for {} layers", layers),
@@ -240,24 +237,25 @@ bool ModuleList::is_too_long(std::int64_t layers, descriptor::Problems& problems
 }
 
 void ModuleList::check(std::int64_t layers, descriptor::Problems& problems) const {
-  const auto check_entry = [&](const std::string& text, const Place& where, bool used, bool in_part) {
-    const bool elsewhere = layer_of(text) >= layers ||
-                           std::ranges::any_of(kElsewhere, [&](std::string_view part) { return has_part(text, part); });
-    const char* fault = in_part               ? "names some of a layer's experts: they are stored alike here"
-                        : !used && !elsewhere ? "names nothing that this model is known to have"
-                                              : nullptr;
+  const auto check_entry = [&](const Entry& e) {
+    const bool elsewhere = layer_of(e.text) >= layers || std::ranges::any_of(kElsewhere, [&](std::string_view part) {
+                             return has_part(e.text, part);
+                           });
+    const char* fault = e.in_part               ? "names some of a layer's experts: they are stored alike here"
+                        : !e.used && !elsewhere ? "names nothing that this model is known to have"
+                                                : nullptr;
     if (fault == nullptr) return;
-    problems.add(where.line, where.column, fmt::format("{} {}", quote(text), fault), std::string(kEntryWayOut));
+    problems.add(e.line, e.column, fmt::format("{} {}", quote(e.text), fault), std::string(kEntryWayOut));
   };
-  for (const auto& [key, n] : names_) check_entry(n.text, n.where, n.used, n.in_part);
-  for (const Pattern& p : patterns_) check_entry(p.text, p.where, p.used, p.in_part);
+  for (const auto& [key, name] : names_) check_entry(name.entry);
+  for (const Pattern& pattern : patterns_) check_entry(pattern.entry);
 }
 
 // ---- Keys
 
 namespace {
 
-constexpr std::string_view kWayOut = "remove quantization_config and choose with --weights";
+constexpr std::string_view kWayOut = "remove quantization_config and choose with `weights`";
 
 void refuse(Reader& reader, std::string_view key, std::string message) {
   reader.problem(key, std::move(message), std::string(kWayOut));
@@ -327,7 +325,7 @@ std::string read_kv(Reader& reader, std::string_view key, bool fp8_weights = fal
   if (fp8_weights && (type == "static" || type == "dynamic")) return "fp8";
   if (type == "fp8" || type == "int8") return type;
   reader.problem(key, fmt::format("a KV cache of {} is not supported, only fp8 and int8", quote(type)),
-                 fmt::format("remove {} and choose with --kv", key));
+                 fmt::format("remove {} and choose with `kv`", key));
   return {};
 }
 

@@ -20,12 +20,6 @@ const Node* child(const Node& mapping, std::string_view key) {
   return value == nullptr || value->kind == Node::Kind::null ? nullptr : value;
 }
 
-struct TowerSource {
-  Reader& outer;   // beside vision_config
-  Reader& vision;  // vision_config
-  std::int64_t text_hidden;
-};
-
 // Names of the four widths.
 struct TowerKeys {
   std::string_view layers = "num_hidden_layers";
@@ -53,10 +47,10 @@ VisionTower tower_dimensions(Reader& r, const TowerKeys& keys) {
 // A token is made of merge x merge patches' rows side by side.
 std::int64_t merged_width(const VisionTower& t) { return t.merge * t.merge * t.hidden; }
 
-void read_qwen_patches(TowerSource& s, VisionTower& t, std::int64_t patch, std::int64_t output) {
-  t.patch = s.vision.int_or("patch_size", patch, kPatchRange);
-  t.temporal_patch = s.vision.int_or("temporal_patch_size", 2, kMergeRange);
-  t.merge = s.vision.int_or("spatial_merge_size", 2, kMergeRange);
+void read_qwen_patches(Reader& r, VisionTower& t, std::int64_t patch, std::int64_t output) {
+  t.patch = r.int_or("patch_size", patch, kPatchRange);
+  t.temporal_patch = r.int_or("temporal_patch_size", 2, kMergeRange);
+  t.merge = r.int_or("spatial_merge_size", 2, kMergeRange);
   t.projector = {merged_width(t), merged_width(t), output};
   t.projector_norm = t.projector_bias = true;
   // Of preprocessor_config.json, which all published models of a family share.
@@ -73,22 +67,20 @@ VisionTower qwen2_layers(Reader& r, std::string_view width) {
   return t;
 }
 
-VisionTower read_qwen2_vl(TowerSource& s) {
-  Reader& r = s.vision;
+VisionTower read_qwen2_vl(Reader& r, Reader&, std::int64_t text_hidden) {
   VisionTower t = qwen2_layers(r, "embed_dim");
   t.intermediate = t.hidden * r.int_or("mlp_ratio", 4, kMergeRange);
   // `hidden_size` is the language model's width here.
-  read_qwen_patches(s, t, 14, r.int_or("hidden_size", s.text_hidden, kTowerHidden));
+  read_qwen_patches(r, t, 14, r.int_or("hidden_size", text_hidden, kTowerHidden));
   return t;
 }
 
-VisionTower read_qwen2_5_vl(TowerSource& s) {
-  Reader& r = s.vision;
+VisionTower read_qwen2_5_vl(Reader& r, Reader&, std::int64_t text_hidden) {
   VisionTower t = qwen2_layers(r, "hidden_size");
   t.intermediate = r.int_or("intermediate_size", 3420, kTowerWidth);
   t.gated = true;
   t.layer_norm = false;
-  read_qwen_patches(s, t, 14, r.int_or("out_hidden_size", s.text_hidden, kTowerHidden));
+  read_qwen_patches(r, t, 14, r.int_or("out_hidden_size", text_hidden, kTowerHidden));
   t.window = r.int_or("window_size", 112, kImageSideRange) / t.patch;
   const std::vector<std::int64_t> full = r.optional_ints("fullatt_block_indexes", {0, kLayerRange.max});
   t.full_layers = r.has("fullatt_block_indexes") ? static_cast<std::int64_t>(full.size()) : 4;
@@ -97,43 +89,41 @@ VisionTower read_qwen2_5_vl(TowerSource& s) {
 }
 
 // Also Qwen3.5, without deepstack, and the thinker of Qwen3-Omni.
-VisionTower read_qwen3_vl(TowerSource& s) {
-  VisionTower t = tower_dimensions(s.vision, kQwenTower);
-  read_qwen_patches(s, t, 16, s.vision.int_or("out_hidden_size", s.text_hidden, kTowerHidden));
+VisionTower read_qwen3_vl(Reader& r, Reader&, std::int64_t text_hidden) {
+  VisionTower t = tower_dimensions(r, kQwenTower);
+  read_qwen_patches(r, t, 16, r.int_or("out_hidden_size", text_hidden, kTowerHidden));
   t.patch_bias = true;
-  t.positions = s.vision.int_or("num_position_embeddings", 2304, kPositionRange);
-  t.deepstack =
-      static_cast<std::int64_t>(s.vision.optional_ints("deepstack_visual_indexes", {0, kLayerRange.max}).size());
+  t.positions = r.int_or("num_position_embeddings", 2304, kPositionRange);
+  t.deepstack = static_cast<std::int64_t>(r.optional_ints("deepstack_visual_indexes", {0, kLayerRange.max}).size());
   t.image.least_pixels = 65'536;
   t.image.most_pixels = 16'777'216;
   return t;
 }
 
-VisionTower read_qwen3_omni(TowerSource& s) {
-  VisionTower t = read_qwen3_vl(s);
+VisionTower read_qwen3_omni(Reader& r, Reader& outer, std::int64_t text_hidden) {
+  VisionTower t = read_qwen3_vl(r, outer, text_hidden);
   t.image.least_pixels = 3136;
   t.image.most_pixels = 12'845'056;
   return t;
 }
 
-VisionTower read_gemma3(TowerSource& s) {
-  VisionTower t = tower_dimensions(s.vision, {});
-  t.patch = s.vision.require_int("patch_size", kPatchRange);
-  const std::int64_t side = s.vision.require_int("image_size", kImageSideRange);
+VisionTower read_gemma3(Reader& r, Reader& outer, std::int64_t text_hidden) {
+  VisionTower t = tower_dimensions(r, {});
+  t.patch = r.require_int("patch_size", kPatchRange);
+  const std::int64_t side = r.require_int("image_size", kImageSideRange);
   const std::int64_t across = side / std::max<std::int64_t>(t.patch, 1);
-  const std::int64_t tokens = s.outer.int_or("mm_tokens_per_image", 256, kPositionRange);
+  const std::int64_t tokens = outer.int_or("mm_tokens_per_image", 256, kPositionRange);
   while (t.merge < across && (across / t.merge) * (across / t.merge) > tokens) ++t.merge;
   t.patch_bias = t.norm_after = true;
   t.rotary = false;
   t.positions = across * across;
-  t.projector = {t.hidden, s.text_hidden};
+  t.projector = {t.hidden, text_hidden};
   t.projector_norm = t.projector_rms = true;
   t.image = {.rule = ImageRule::square, .side = side, .wrapper = 4};  // marks, and an empty line on either side
   return t;
 }
 
-VisionTower read_gemma4(TowerSource& s) {
-  Reader& r = s.vision;
+VisionTower read_gemma4(Reader& r, Reader&, std::int64_t text_hidden) {
   VisionTower t = tower_dimensions(r, {});
   t.kv_heads = r.int_or("num_key_value_heads", t.heads, kTowerHeads);
   t.head_dim = r.int_or("head_dim", t.head_dim, kTowerHeads);
@@ -144,28 +134,26 @@ VisionTower read_gemma4(TowerSource& s) {
   t.merge = r.int_or("pooling_kernel_size", 3, kMergeRange);
   t.positions = 2 * r.int_or("position_embedding_size", 10'240, kPositionRange);  // of rows and of columns
   t.standardized = r.bool_or("standardize", false);
-  t.projector = {t.hidden, s.text_hidden};
+  t.projector = {t.hidden, text_hidden};
   t.image = {.rule = ImageRule::budget, .most = r.int_or("default_output_length", 280, kPositionRange), .wrapper = 2};
   return t;
 }
 
-VisionTower read_pixtral(TowerSource& s) {
-  Reader& r = s.vision;
+VisionTower read_pixtral(Reader& r, Reader& outer, std::int64_t text_hidden) {
   VisionTower t = tower_dimensions(r, {});
   t.head_dim = r.int_or("head_dim", t.head_dim, kTowerHeads);
   t.gated = t.norm_before = true;
   t.layer_norm = t.attention_bias = t.mlp_bias = false;
   t.patch = r.require_int("patch_size", kPatchRange);
-  t.merge = s.outer.int_or("spatial_merge_size", 2, kMergeRange);
-  t.projector = {merged_width(t), t.hidden, s.text_hidden, s.text_hidden};
+  t.merge = outer.int_or("spatial_merge_size", 2, kMergeRange);
+  t.projector = {merged_width(t), t.hidden, text_hidden, text_hidden};
   t.projector_norm = true;
-  t.projector_bias = s.outer.bool_or("multimodal_projector_bias", false);
+  t.projector_bias = outer.bool_or("multimodal_projector_bias", false);
   t.image = {.rule = ImageRule::longest_side, .side = r.require_int("image_size", kImageSideRange)};
   return t;
 }
 
-VisionTower read_llama4(TowerSource& s) {
-  Reader& r = s.vision;
+VisionTower read_llama4(Reader& r, Reader&, std::int64_t text_hidden) {
   VisionTower t = tower_dimensions(r, {});
   t.patch = r.require_int("patch_size", kPatchRange);
   t.image = {.rule = ImageRule::tiles, .side = r.require_int("image_size", kImageSideRange), .most = 16, .wrapper = 3};
@@ -175,12 +163,11 @@ VisionTower read_llama4(TowerSource& s) {
   t.positions = across * across + 1;
   t.class_token = t.norm_before = t.norm_after = true;
   t.projector = {merged_width(t), r.require_int("projector_input_dim", kTowerWidth),
-                 r.require_int("projector_output_dim", kTowerWidth), s.text_hidden};
+                 r.require_int("projector_output_dim", kTowerWidth), text_hidden};
   return t;
 }
 
-VisionTower read_moonvit(TowerSource& s) {
-  Reader& r = s.vision;
+VisionTower read_moonvit(Reader& r, Reader&, std::int64_t text_hidden) {
   // The model's own code and transformers' spell them apart.
   const bool own = r.has("vt_hidden_size");
   VisionTower t = own ? tower_dimensions(r, {"vt_num_hidden_layers", "vt_hidden_size", "vt_intermediate_size",
@@ -195,14 +182,14 @@ VisionTower read_moonvit(TowerSource& s) {
     r.problem("merge_kernel_size", "patches are merged in squares alone", "[2, 2]");
   }
   t.patch_bias = t.norm_after = t.projector_norm = t.projector_bias = true;
-  t.projector = {merged_width(t), merged_width(t), s.text_hidden};
+  t.projector = {merged_width(t), merged_width(t), text_hidden};
   t.image = {.rule = ImageRule::shrink, .side = 512 * t.patch, .most = 16'384, .wrapper = 4};
   return t;
 }
 
 struct KnownTower {
   std::string_view model_type;
-  VisionTower (*read)(TowerSource&);
+  VisionTower (*read)(Reader& vision, Reader& outer, std::int64_t text_hidden);
 };
 constexpr KnownTower kTowers[] = {
     {"qwen2_vl", read_qwen2_vl},         {"qwen2_5_vl", read_qwen2_5_vl}, {"qwen3_vl", read_qwen3_vl},
@@ -223,8 +210,7 @@ std::optional<VisionTower> read_hf_vision(const Node& root, std::int64_t text_hi
   if (known == std::end(kTowers)) return std::nullopt;
   Reader outer(holder, problems, "the config");
   Reader reader(*vision, problems, "vision_config");
-  TowerSource source{outer, reader, text_hidden};
-  VisionTower tower = known->read(source);
+  VisionTower tower = known->read(reader, outer, text_hidden);
   // Keys that are not read here describe training, generation or what all towers of the family share.
   if (problems.empty()) check_vision(reader, tower, text_hidden);
   return tower;

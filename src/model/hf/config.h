@@ -1,8 +1,9 @@
 // Internal to src/model: reading a Hugging Face config by the row of its architecture (families.h). What a row cannot
-// say are the functions of hf_layers.cpp.
+// say are the functions of layers.cpp.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +21,9 @@
 
 namespace llmperf::model {
 
+inline constexpr descriptor::IntRange kSwitch = {0, 1};
+inline constexpr std::string_view kWindowTypes = "full_attention sliding_attention";  // of layer_types
+
 class ConfigReader {
  public:
   ConfigReader(descriptor::Reader& of, const Family& family) : reader(of), family_(family) {}
@@ -33,14 +37,21 @@ class ConfigReader {
   bool is_null(Fact fact) const { return reader.is_null(key(fact)); }
   bool flag(const Trait& trait);
 
-  // Of a list of words with one per layer, the place of each layer's word among `known`; nothing where the key is
-  // absent. Reports other words, and lists of another length (longer ones are read where `may_be_longer`: some count
-  // layers that predict further tokens).
-  std::optional<std::vector<std::size_t>> words_of_layers(std::string_view key, std::span<const std::string_view> known,
-                                                          bool may_be_longer = false);
-  // The same of integers.
+  // Of a list of integers with one per layer; nothing where the key is absent. Reports lists of another length (longer
+  // ones are read where `may_be_longer`: some count layers that predict further tokens).
   std::optional<std::vector<std::int64_t>> numbers_of_layers(std::string_view key, descriptor::IntRange range,
                                                              bool may_be_longer = false);
+  // Which layers such a list of words says are of the second of `two` kinds, or a list of 0 and 1 are 1; `absent` of a
+  // layer's place where there is no list. Reports other words.
+  using OfLayer = std::function<bool(std::int64_t)>;
+  std::vector<bool> second_of(std::string_view key, std::string_view two, const OfLayer& absent,
+                              bool may_be_longer = false);
+  std::vector<bool> switched(std::string_view key, const OfLayer& absent);
+  // Calls `change` with every layer and its place.
+  template <class Change>
+  void each(const Change& change) {
+    for (std::size_t i = 0; i < layers.size(); ++i) change(layers[i], i);
+  }
   // Passes over what nobody asked for and what says nothing that costs: nulls, empty parts, a fact of the model once
   // more in other words, texts. Reports facts that are said twice and differ. Returns the keys of the texts.
   std::vector<std::string> pass_over_harmless();
@@ -58,8 +69,8 @@ class ConfigReader {
   void read_rotation(Attention& attention);
   void read_latent();
   void read_window();
-  void read_window_period();
-  void read_layer_types();
+  std::int64_t read_window_period();
+  std::vector<bool> of_layers(const OfLayer& rule) const;
   void read_feed_forward();
   Activation read_activation();
   void read_experts();
@@ -75,10 +86,10 @@ class ConfigReader {
   const Family& family_;
   std::map<Fact, std::int64_t> facts_;  // as the file says them
   std::int64_t num_layers_ = 1;
-  std::optional<std::int64_t> window_;                    // of the layers with sliding_[i]
-  std::vector<bool> sliding_;                             // empty: all layers
-  FeedForward dense_;                                     // replaces the experts in the layers with dense_layers_[i]
-  std::vector<bool> dense_layers_;                        // empty: none
+  std::optional<std::int64_t> window_;  // of the layers with sliding_[i]
+  std::vector<bool> sliding_;
+  FeedForward dense_;  // replaces the experts in the layers with dense_layers_[i]
+  std::vector<bool> dense_layers_;
   std::vector<std::pair<std::string_view, bool>> flags_;  // read: one key may say several things
 };
 
@@ -114,24 +125,21 @@ class ModuleList {
   bool is_too_long(std::int64_t layers, descriptor::Problems& problems) const;
 
  private:
-  struct Place {
+  struct Entry {
+    std::string text;
     int line = 0;
     int column = 0;
+    bool used = false;
+    bool in_part = false;  // names some of a layer's experts
   };
   struct Name {
-    std::string text;
-    Place where;
+    Entry entry;
     std::set<std::int64_t> experts;  // that were listed one by one
-    bool used = false;
-    bool in_part = false;
   };
   struct Pattern {
-    std::string text;
-    Place where;
+    Entry entry;
     NamePattern pattern;
     bool begins_anywhere = false;
-    bool used = false;
-    bool in_part = false;
   };
   bool has_name(const std::string& name, std::int64_t experts);
 

@@ -1,7 +1,7 @@
 // Hugging Face configs. A ConfigReader goes through what the row of the architecture (families.h) says there is to
 // read. A config says a lot that does not change what a model costs (token ids, dropout, sampling defaults); those keys
 // are listed and skipped. Any other key that nobody reads is an error, because it might change the cost.
-#include "model/hf_config.h"
+#include "model/hf/config.h"
 
 #include <fmt/format.h>
 
@@ -27,20 +27,19 @@ void ConfigReader::read() {
   read_feed_forward();
   check_keys();
   reader.ignore(family_.skipped);
-  if (family_.own_keys != nullptr) family_.own_keys(*this);
+  if (family_.own_keys != nullptr) family_.own_keys(*this, reader);
   const Attention& a = layer.attention;
   if (a.kv_heads > 0) check_divisible(reader, key(Fact::heads), a.heads, key(Fact::kv_heads), a.kv_heads);
   make_layers();
-  if (family_.own_layers != nullptr) family_.own_layers(*this);
+  if (family_.own_layers != nullptr) family_.own_layers(*this, reader);
 }
 
 void ConfigReader::make_layers() {
   layers.assign(static_cast<std::size_t>(num_layers_), layer);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const bool slides = sliding_.empty() || sliding_[i];
-    if (slides) layers[i].attention.window = window_;
-    if (!slides && !family_.window.rotates_all) layers[i].attention.rotary_dim = 0;
-    if (!dense_layers_.empty() && dense_layers_[i]) layers[i].feed_forward = dense_;
+    if (sliding_[i]) layers[i].attention.window = window_;
+    if (!sliding_[i] && !family_.window.rotates_all) layers[i].attention.rotary_dim = 0;
+    if (dense_layers_[i]) layers[i].feed_forward = dense_;
   }
 }
 
@@ -91,26 +90,6 @@ bool ConfigReader::fits_layers(std::string_view key, std::size_t entries, bool m
   return false;
 }
 
-std::optional<std::vector<std::size_t>> ConfigReader::words_of_layers(std::string_view key,
-                                                                      std::span<const std::string_view> known,
-                                                                      bool may_be_longer) {
-  if (reader.find(key) == nullptr) return std::nullopt;
-  std::vector<std::size_t> places;
-  for (const std::string& word : reader.optional_strings(key)) {
-    const auto found = std::ranges::find(known, word);
-    if (found == known.end()) {
-      const std::vector<std::string> names(known.begin(), known.end());
-      reader.problem(key, fmt::format("layer type {} is not supported", quote(word)),
-                     "known types: " + join(names, ", "));
-      return std::nullopt;
-    }
-    places.push_back(static_cast<std::size_t>(found - known.begin()));
-  }
-  if (!fits_layers(key, places.size(), may_be_longer)) return std::nullopt;
-  places.resize(static_cast<std::size_t>(num_layers_));
-  return places;
-}
-
 std::optional<std::vector<std::int64_t>> ConfigReader::numbers_of_layers(std::string_view key,
                                                                          descriptor::IntRange range,
                                                                          bool may_be_longer) {
@@ -119,6 +98,33 @@ std::optional<std::vector<std::int64_t>> ConfigReader::numbers_of_layers(std::st
   if (!fits_layers(key, numbers.size(), may_be_longer)) return std::nullopt;
   numbers.resize(static_cast<std::size_t>(num_layers_));
   return numbers;
+}
+
+std::vector<bool> ConfigReader::second_of(std::string_view key, std::string_view two, const OfLayer& absent,
+                                          bool may_be_longer) {
+  const std::vector<std::string_view> known = words(two);
+  std::vector<bool> second;
+  for (const std::string& word : reader.optional_strings(key)) {
+    second.push_back(word == known[1]);
+    if (second.back() || word == known[0]) continue;
+    reader.problem(key, fmt::format("layer type {} is not supported", quote(word)),
+                   fmt::format("known types: {}, {}", known[0], known[1]));
+    return of_layers(absent);
+  }
+  if (reader.find(key) == nullptr || !fits_layers(key, second.size(), may_be_longer)) return of_layers(absent);
+  second.resize(static_cast<std::size_t>(num_layers_));
+  return second;
+}
+
+std::vector<bool> ConfigReader::switched(std::string_view key, const OfLayer& absent) {
+  const auto numbers = numbers_of_layers(key, kSwitch);
+  return numbers ? std::vector<bool>(numbers->begin(), numbers->end()) : of_layers(absent);
+}
+
+std::vector<bool> ConfigReader::of_layers(const OfLayer& rule) const {
+  std::vector<bool> result;
+  for (std::int64_t i = 0; i < num_layers_; ++i) result.push_back(rule(i));
+  return result;
 }
 
 void ConfigReader::read_dimensions() {
@@ -156,8 +162,10 @@ void ConfigReader::read_heads() {
   } else if (!derived) {
     attention.head_dim = *family_.head_dim;
   } else {
-    attention.head_dim = derive_head_dim(reader, key(Fact::hidden), decoder.hidden, key(Fact::heads), attention.heads,
-                                         key(Fact::head_dim));
+    const std::string_view own = key(Fact::head_dim);
+    check_divisible(reader, key(Fact::hidden), decoder.hidden, key(Fact::heads), attention.heads,
+                    own.empty() ? std::string() : fmt::format("give {} if heads differ", own));
+    attention.head_dim = decoder.hidden % attention.heads == 0 ? decoder.hidden / attention.heads : 1;
   }
   attention.v_head_dim = attention.head_dim;
 
@@ -210,6 +218,7 @@ void ConfigReader::read_latent() {
 
 void ConfigReader::read_window() {
   const WindowRule& rule = family_.window;
+  sliding_ = of_layers([](std::int64_t) { return true; });
   if (rule.layers == WindowLayers::none) return;
   if (rule.switched && (!reader.bool_or("use_sliding_window", false) || is_null(Fact::window))) {
     // Some files leave 0 or any other value behind where it is not in use.
@@ -220,58 +229,46 @@ void ConfigReader::read_window() {
   }
   if (rule.layers == WindowLayers::upper && window_) {
     const std::int64_t first = reader.int_or("max_window_layers", 28, {0, kLayerRange.max});
-    for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back(i >= first);
+    sliding_ = of_layers([&](std::int64_t i) { return i >= first; });
   } else if (rule.switched) {
     reader.ignore("max_window_layers");
   }
-  if (rule.layers == WindowLayers::pattern) read_window_period();
-  if (rule.layers == WindowLayers::even) {
-    for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back(i % 2 == 0);
+  if (rule.layers == WindowLayers::pattern) {
+    const std::int64_t period = read_window_period();
+    sliding_ = of_layers([&](std::int64_t i) { return (i + 1) % period != 0; });
   }
+  if (rule.layers == WindowLayers::even) sliding_ = of_layers([](std::int64_t i) { return i % 2 == 0; });
   if (rule.layers == WindowLayers::listed && window_ && !reader.has("layer_types")) {
     reader.problem("use_sliding_window",
                    "use_sliding_window needs layer_types: versions of transformers disagree on "
                    "which layers of this architecture see the window");
   }
-  if (rule.has_layer_types) read_layer_types();
+  if (!rule.has_layer_types) return;
+  sliding_ =
+      second_of("layer_types", kWindowTypes, [&](std::int64_t i) { return sliding_[static_cast<std::size_t>(i)]; });
 }
 
 // "sliding_window_pattern": 6, or "LLLG".
-void ConfigReader::read_window_period() {
+std::int64_t ConfigReader::read_window_period() {
   constexpr std::string_view kPattern = "sliding_window_pattern";
-  std::int64_t period = family_.window.period;
   const Node* node = reader.find(kPattern);
-  if (node != nullptr && node->kind == Node::Kind::scalar && node->quoted) {
-    period = static_cast<std::int64_t>(node->scalar.size());
-    const bool known = node->scalar.find_first_not_of('L') + 1 == node->scalar.size() && node->scalar.ends_with('G');
-    if (!known) reader.problem(kPattern, fmt::format("{} {} is not supported", kPattern, quote(node->scalar)));
-  } else {
-    period = reader.int_or(kPattern, period, {1, kLayerRange.max});
+  if (node == nullptr || node->kind != Node::Kind::scalar || !node->quoted) {
+    return reader.int_or(kPattern, family_.window.period, {1, kLayerRange.max});
   }
-  for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back((i + 1) % period != 0);
-}
-
-// Which layers use the window, where the file lists them.
-void ConfigReader::read_layer_types() {
-  constexpr std::array<std::string_view, 2> kTypes = {"full_attention", "sliding_attention"};
-  const auto types = words_of_layers("layer_types", kTypes);
-  if (!types) return;
-  sliding_.clear();
-  for (const std::size_t type : *types) sliding_.push_back(type == 1);
+  const bool known = node->scalar.find_first_not_of('L') + 1 == node->scalar.size() && node->scalar.ends_with('G');
+  if (!known) reader.problem(kPattern, fmt::format("{} {} is not supported", kPattern, quote(node->scalar)));
+  return std::max<std::int64_t>(std::ssize(node->scalar), 1);
 }
 
 void ConfigReader::read_feed_forward() {
   FeedForward& ff = layer.feed_forward;
   ff.gated = family_.gated;
   ff.fused_gate_up = family_.fused_gate_up;
-  if (!family_.experts.count.empty()) {
-    ff.activation = read_activation();
-    ff.bias = flag(family_.mlp_bias);
-    return read_experts();
-  }
-  const std::string_view name = key(Fact::intermediate);
   ff.activation = read_activation();
   ff.bias = flag(family_.mlp_bias);
+  dense_layers_ = of_layers([](std::int64_t) { return false; });
+  if (!family_.experts.count.empty()) return read_experts();
+  const std::string_view name = key(Fact::intermediate);
   if (name.empty() && family_.width_of_hidden == 0) return;  // own_layers knows
   if (family_.width_of_hidden > 0 && !reader.has(name)) {
     reader.ignore(name);
@@ -355,18 +352,17 @@ void ConfigReader::read_shared_experts(Experts& experts) {
 
 // The dense layers are of width intermediate_size, which otherwise means nothing.
 void ConfigReader::read_dense_layers() {
-  const auto is_dense = [this](std::int64_t i) { return dense_layers_[static_cast<std::size_t>(i)]; };
   switch (family_.experts.dense) {
     case DenseLayers::none: return;
     case DenseLayers::leading: {
       const std::int64_t dense = value_or(Fact::leading_dense, family_.experts.leading);
-      for (std::int64_t i = 0; i < num_layers_; ++i) dense_layers_.push_back(i < dense);
+      dense_layers_ = of_layers([&](std::int64_t i) { return i < dense; });
       break;
     }
     case DenseLayers::by_step: {
       // Layer i has experts when i + 1 is a multiple of the step and it is not in the list.
       const std::int64_t step = reader.int_or("decoder_sparse_step", 1, kLayerRange);
-      for (std::int64_t i = 0; i < num_layers_; ++i) dense_layers_.push_back((i + 1) % step != 0);
+      dense_layers_ = of_layers([&](std::int64_t i) { return (i + 1) % step != 0; });
       for (const std::int64_t i : reader.optional_ints("mlp_only_layers", {0, kLayerRange.max})) {
         if (i < num_layers_) dense_layers_[static_cast<std::size_t>(i)] = true;
       }
@@ -375,9 +371,7 @@ void ConfigReader::read_dense_layers() {
   }
   dense_ = layer.feed_forward;
   dense_.experts.reset();
-  bool any = false;
-  for (std::int64_t i = 0; i < num_layers_; ++i) any = any || is_dense(i);
-  if (any) {
+  if (std::ranges::find(dense_layers_, true) != dense_layers_.end()) {
     dense_.intermediate = require(Fact::intermediate);
   } else {
     reader.ignore(key(Fact::intermediate));
@@ -619,7 +613,7 @@ void add_stored_layers(const std::vector<Layer>& layers, const std::vector<int>&
     decoder.add_layer(layer);
     if (decoder.kinds.size() < Decoder::kMostKinds) continue;
     reader.problem("num_hidden_layers", "the layers are stored in more ways than are supported",
-                   "remove quantization_config and choose with --weights");
+                   "remove quantization_config and choose with `weights`");
     return;
   }
 }

@@ -1,19 +1,18 @@
 // The quantiser's choice per tensor. Read from llama_tensor_get_type of llama.cpp as of January 2024, April 2024, early
-// 2025 and 2026 (llama.cpp, later src/llama-quant.cpp). Each category of tensors, which go by their names, has a table;
-// the first row that names the file type and whose conditions all hold wins, and without one the tensor gets the file's
+// 2025 and 2026 (llama.cpp, later src/llama-quant.cpp). Of the rules of a tensor's category, which goes by its name,
+// the first that names the file type and whose conditions all hold wins, and without one the tensor gets the file's
 // base type.
-#include "model/gguf_mix.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "model/gguf_architectures.h"
+#include "model/gguf/tensors.h"
 
 namespace llmperf::model {
 namespace {
@@ -24,40 +23,25 @@ using G = GgmlType;
 constexpr std::array kEras = {GgufEra::v2024_02, GgufEra::v2024, GgufEra::v2025, GgufEra::v2026};
 constexpr std::array<std::string_view, kEras.size()> kEraNames = {"2024-02", "2024", "2025", "2026"};
 
-// In the order of GgufFtype. Of mxfp4_moe only the experts are; everything else is Q8_0.
-constexpr GgufFileType kFileTypes[] = {{F::f32, "f32", G::f32},
-                                       {F::f16, "f16", G::f16},
-                                       {F::bf16, "bf16", G::bf16, false, GgufEra::v2024},
-                                       {F::q8_0, "q8_0", G::q8_0},
-                                       {F::q6_k, "q6_k", G::q6_k},
-                                       {F::q5_1, "q5_1", G::q5_1},
-                                       {F::q5_k_m, "q5_k_m", G::q5_k},
-                                       {F::q5_0, "q5_0", G::q5_0},
-                                       {F::q5_k_s, "q5_k_s", G::q5_k},
-                                       {F::q4_1, "q4_1", G::q4_1},
-                                       {F::q4_k_m, "q4_k_m", G::q4_k},
-                                       {F::iq4_nl, "iq4_nl", G::iq4_nl, false, GgufEra::v2024},
-                                       {F::q4_k_s, "q4_k_s", G::q4_k},
-                                       {F::q4_0, "q4_0", G::q4_0},
-                                       {F::iq4_xs, "iq4_xs", G::iq4_xs, false, GgufEra::v2024},
-                                       {F::mxfp4_moe, "mxfp4_moe", G::mxfp4, false, GgufEra::v2025},
-                                       {F::q3_k_l, "q3_k_l", G::q3_k},
-                                       {F::q3_k_m, "q3_k_m", G::q3_k},
-                                       {F::iq3_m, "iq3_m", G::iq3_s, false, GgufEra::v2024},
-                                       {F::iq3_s, "iq3_s", G::iq3_s, false, GgufEra::v2024},
-                                       {F::q3_k_s, "q3_k_s", G::q3_k},
-                                       {F::iq3_xs, "iq3_xs", G::iq3_s, false, GgufEra::v2024},
-                                       {F::iq3_xxs, "iq3_xxs", G::iq3_xxs, true, GgufEra::v2024},
-                                       {F::q2_k, "q2_k", G::q2_k},
-                                       {F::q2_k_s, "q2_k_s", G::q2_k, true},
-                                       {F::iq2_m, "iq2_m", G::iq2_s, true, GgufEra::v2024},
-                                       {F::iq2_s, "iq2_s", G::iq2_xs, true, GgufEra::v2024},
-                                       {F::iq2_xs, "iq2_xs", G::iq2_xs, true, GgufEra::v2024},
-                                       {F::tq2_0, "tq2_0", G::tq2_0, false, GgufEra::v2024},
-                                       {F::iq2_xxs, "iq2_xxs", G::iq2_xxs, true, GgufEra::v2024},
-                                       {F::tq1_0, "tq1_0", G::tq1_0, false, GgufEra::v2024},
-                                       {F::iq1_m, "iq1_m", G::iq1_m, true, GgufEra::v2024},
-                                       {F::iq1_s, "iq1_s", G::iq1_s, true, GgufEra::v2024}};
+// The widest first. Of mxfp4_moe only the experts are; everything else is Q8_0.
+// clang-format off
+constexpr GgufFileType kFileTypes[] = {
+    {F::f32, "f32", G::f32}, {F::f16, "f16", G::f16}, {F::bf16, "bf16", G::bf16, false, GgufEra::v2024},
+    {F::q8_0, "q8_0", G::q8_0}, {F::q6_k, "q6_k", G::q6_k}, {F::q5_1, "q5_1", G::q5_1},
+    {F::q5_k_m, "q5_k_m", G::q5_k}, {F::q5_0, "q5_0", G::q5_0}, {F::q5_k_s, "q5_k_s", G::q5_k},
+    {F::q4_1, "q4_1", G::q4_1}, {F::q4_k_m, "q4_k_m", G::q4_k},
+    {F::iq4_nl, "iq4_nl", G::iq4_nl, false, GgufEra::v2024}, {F::q4_k_s, "q4_k_s", G::q4_k},
+    {F::q4_0, "q4_0", G::q4_0}, {F::iq4_xs, "iq4_xs", G::iq4_xs, false, GgufEra::v2024},
+    {F::mxfp4_moe, "mxfp4_moe", G::mxfp4, false, GgufEra::v2025}, {F::q3_k_l, "q3_k_l", G::q3_k},
+    {F::q3_k_m, "q3_k_m", G::q3_k}, {F::iq3_m, "iq3_m", G::iq3_s, false, GgufEra::v2024},
+    {F::iq3_s, "iq3_s", G::iq3_s, false, GgufEra::v2024}, {F::q3_k_s, "q3_k_s", G::q3_k},
+    {F::iq3_xs, "iq3_xs", G::iq3_s, false, GgufEra::v2024}, {F::iq3_xxs, "iq3_xxs", G::iq3_xxs, true, GgufEra::v2024},
+    {F::q2_k, "q2_k", G::q2_k}, {F::q2_k_s, "q2_k_s", G::q2_k, true},
+    {F::iq2_m, "iq2_m", G::iq2_s, true, GgufEra::v2024}, {F::iq2_s, "iq2_s", G::iq2_xs, true, GgufEra::v2024},
+    {F::iq2_xs, "iq2_xs", G::iq2_xs, true, GgufEra::v2024}, {F::tq2_0, "tq2_0", G::tq2_0, false, GgufEra::v2024},
+    {F::iq2_xxs, "iq2_xxs", G::iq2_xxs, true, GgufEra::v2024}, {F::tq1_0, "tq1_0", G::tq1_0, false, GgufEra::v2024},
+    {F::iq1_m, "iq1_m", G::iq1_m, true, GgufEra::v2024}, {F::iq1_s, "iq1_s", G::iq1_s, true, GgufEra::v2024}};
+// clang-format on
 
 void require_era(const GgufFileType& type, GgufEra era) {
   if (era >= type.since) return;
@@ -72,7 +56,7 @@ void require_era(const GgufFileType& type, GgufEra era) {
 // ---- The rules
 
 // What a tensor is to the rules.
-enum class Category : unsigned char { qkv, v, k, q, o, up, gate, down, other };
+enum class Category : unsigned char { output, embedding, qkv, v, k, q, o, up, gate, down, other };
 constexpr std::size_t kCategories = static_cast<std::size_t>(Category::other) + 1;
 
 // What the rules ask about the file and the model.
@@ -105,6 +89,7 @@ enum : unsigned {
   kExperts8 = 1 << 8,   // exactly eight experts (Mixtral)
   kImatrix = 1 << 9,
   kNoImatrix = 1 << 10,
+  kFalcon = 1 << 11,  // the architecture
 };
 
 using Files = std::uint64_t;  // a bit per GgufFtype
@@ -113,15 +98,94 @@ constexpr Files of(std::initializer_list<F> files) {
   for (const F file : files) bits |= Files{1} << static_cast<unsigned>(file);
   return bits;
 }
+constexpr Files kAny = ~Files{0};
 // The 1-bit and 2-bit i-quants have rules of their own for most tensors.
 constexpr Files kLowBit = of({F::iq1_s, F::iq1_m, F::iq2_xxs, F::iq2_xs, F::iq2_s, F::iq2_m});
+constexpr Files kWidenedOfEight = kLowBit | of({F::q2_k, F::q3_k_s, F::q3_k_m, F::q4_k_s, F::q4_k_m, F::iq3_xxs,
+                                                F::iq3_xs, F::iq3_s, F::iq3_m, F::iq4_nl, F::iq4_xs});
 bool is_one_of(Files files, F file) { return (files & of({file})) != 0; }
 
 struct Rule {
+  Category category;
   Files files;
   unsigned conditions;
-  GgmlType type;
+  std::optional<GgmlType> type;  // none: what the file's tensors get
 };
+using C = Category;
+// The first that holds wins.
+// clang-format off
+constexpr Rule kRules[] = {
+    {C::output, kLowBit | of({F::iq3_xxs}), kAlways, G::q5_k},
+    {C::output, of({F::q8_0, F::mxfp4_moe}), kAlways, G::q8_0},
+    {C::output, kAny, kAlways, G::q6_k},
+
+    {C::embedding, of({F::iq1_s, F::iq1_m, F::iq2_xxs, F::iq2_xs}), kAlways, G::q2_k},
+    {C::embedding, of({F::iq2_s, F::iq2_m, F::iq3_xxs}), kAlways, G::iq3_s},
+    {C::embedding, of({F::tq1_0, F::tq2_0}), kAlways, G::q4_k},
+
+    {C::v, kLowBit, kGroups4, G::q4_k},
+    {C::v, kLowBit, kExperts4, G::q4_k},
+    {C::v, of({F::iq2_s, F::iq2_m}), kAlways, G::iq3_s},
+    {C::v, kLowBit, kAlways, G::q2_k},
+    {C::v, kAny, kExperts8, G::q8_0},
+    {C::v, of({F::q2_k, F::q2_k_s, F::iq3_xxs, F::iq3_xs, F::iq3_s}), kGroups4, G::q4_k},
+    {C::v, of({F::q2_k}), kAlways, G::q3_k},
+    {C::v, of({F::iq3_xxs}), kNoImatrix, G::iq3_s},
+    {C::v, of({F::q3_k_m}), kFirst2, G::q5_k},
+    {C::v, of({F::q3_k_m, F::iq3_m}), kAlways, G::q4_k},
+    {C::v, of({F::q3_k_l}), kAlways, G::q5_k},
+    {C::v, of({F::iq4_nl, F::iq4_xs}), kGroups4, G::q5_k},
+    {C::v, of({F::q4_k_m, F::q5_k_m}), kMoreBits, G::q6_k},
+    {C::v, of({F::q4_k_s}), kFirst4, G::q5_k},
+
+    {C::qkv, of({F::q3_k_m, F::q3_k_l, F::iq3_m}), kAlways, G::q4_k},
+    {C::qkv, of({F::q4_k_m}), kAlways, G::q5_k},
+    {C::qkv, of({F::q5_k_m}), kAlways, G::q6_k},
+
+    {C::k, kLowBit, kExperts8, G::q4_k},
+    {C::k, kAny, kExperts8, G::q8_0},
+    {C::k, of({F::iq3_xs}), kAlways, G::iq3_xxs},
+    {C::k, of({F::iq3_xxs}), kAlways, G::iq2_s},
+    {C::q, of({F::iq3_xs}), kAlways, G::iq3_xxs},
+    {C::q, of({F::iq3_xxs}), kAlways, G::iq2_s},
+
+    {C::o, kWidenedOfEight, kExperts8, G::q5_k},
+    {C::o, kAny, kExperts8, {}},
+    {C::o, of({F::q3_k_l}), kFalcon, G::q4_k},
+    {C::o, ~kLowBit, kFalcon, {}},
+    {C::o, of({F::iq1_s, F::iq1_m}), kAlways, G::iq2_xxs},
+    {C::o, of({F::iq2_s, F::iq2_m, F::iq3_xxs}), kAlways, G::iq3_s},
+    {C::o, of({F::q2_k}), kAlways, G::q3_k},
+    {C::o, of({F::q3_k_m, F::iq3_m}), kAlways, G::q4_k},
+    {C::o, of({F::q3_k_l}), kAlways, G::q5_k},
+
+    {C::down, of({F::iq2_s, F::iq2_m}), kFirst8th, G::iq3_s},
+    {C::down, kLowBit, kFirst8th, G::q2_k},
+    {C::down, of({F::q3_k_m}), kFalcon | kFirst16th, G::q5_k},
+    {C::down, of({F::q3_k_m}), kFalcon | kMoreBits, G::q4_k},
+    {C::down, of({F::q3_k_m}), kFalcon, G::q3_k},
+    {C::down, of({F::q3_k_l}), kFalcon, G::q4_k},
+    {C::down, of({F::q4_k_m}), kFalcon | kFirst16th, G::q6_k},
+    {C::down, of({F::q4_k_m}), kFalcon | kMoreBits, G::q5_k},
+    {C::down, of({F::q4_k_m, F::q4_k_s}), kFalcon, G::q4_k},
+    {C::down, of({F::q2_k}), kAlways, G::q3_k},
+    {C::down, of({F::q2_k_s, F::iq3_m}), kFirst8th, G::q4_k},
+    {C::down, of({F::iq3_xxs}), kNoImatrix | kFirst8th, G::q4_k},
+    {C::down, of({F::iq3_xxs}), kNoImatrix, G::q3_k},
+    {C::down, of({F::q3_k_m}), kFirst16th, G::q5_k},
+    {C::down, of({F::q3_k_m}), kAlways, G::q4_k},
+    {C::down, of({F::iq3_m}), kExperts8 | kMoreBits, G::q4_k},
+    {C::down, of({F::q3_k_l}), kAlways, G::q5_k},
+    {C::down, of({F::q4_k_m, F::q5_k_m}), kMoreBits, G::q6_k},
+    {C::down, of({F::iq4_nl, F::iq4_xs}), kNoImatrix | kFirst8th, G::q5_k},
+    {C::down, of({F::q4_k_s}), kFirst8th, G::q5_k},
+    {C::down, of({F::q4_0}), kImatrix | kFirst8th, G::q4_1},
+    {C::down, of({F::q5_0}), kImatrix | kFirst8th, G::q5_1},
+
+    {C::gate, of({F::iq3_xs}), kMiddle, G::iq3_xxs},
+    {C::up, of({F::iq3_xs}), kMiddle, G::iq3_xxs},
+};
+// clang-format on
 
 bool more_bits(std::int64_t i, std::int64_t n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
 
@@ -136,121 +200,25 @@ bool holds(unsigned conditions, const Mix& mix, const Position& position) {
   return met(kFirst2, i < 2) && met(kFirst4, i < 4) && met(kFirst8th, i < n / 8) && met(kFirst16th, i < n / 16) &&
          met(kMoreBits, more_bits(i, n)) && met(kMiddle, i >= n / 8 && i < 7 * n / 8) &&
          met(kGroups4, mix.group >= 4) && met(kExperts4, mix.experts >= 4) && met(kExperts8, mix.experts == 8) &&
-         met(kImatrix, mix.imatrix) && met(kNoImatrix, !mix.imatrix);
+         met(kImatrix, mix.imatrix) && met(kNoImatrix, !mix.imatrix) && met(kFalcon, mix.is_falcon);
 }
 
-GgmlType apply(std::span<const Rule> rules, const Mix& mix, const Position& position = {}) {
-  const auto rule = std::ranges::find_if(rules, [&](const Rule& each) {
-    return is_one_of(each.files, mix.file) && holds(each.conditions, mix, position);
+// Where a tensor stands among those that the rules count: of values in whatever layers; in mixtures a layer among the
+// layers, else a tensor among those of its category, and the low-bit rules count matrices, those of shared experts too.
+Position position_of(const Mix& mix, Category category, const GgufTensor& tensor) {
+  const std::int64_t seen = mix.seen[static_cast<std::size_t>(category)];
+  if (category == Category::v) return {seen, mix.values};
+  return {mix.experts > 1 && !is_one_of(kLowBit, mix.file) ? tensor.layer : seen, mix.layers};
+}
+
+GgmlType apply(Category category, const Mix& mix, const GgufTensor& tensor) {
+  const Position position = position_of(mix, category, tensor);
+  const auto* rule = std::ranges::find_if(kRules, [&](const Rule& each) {
+    return each.category == category && is_one_of(each.files, mix.file) && holds(each.conditions, mix, position);
   });
-  return rule == rules.end() ? mix.base : rule->type;
-}
-
-GgmlType output_type(const Mix& mix, const GgufTensor& tensor) {
-  constexpr Rule kRules[] = {{kLowBit | of({F::iq3_xxs}), kAlways, G::q5_k},
-                             {of({F::q8_0, F::mxfp4_moe}), kAlways, G::q8_0}};
-  if (mix.is_falcon || tensor.k % info(mix.base).block != 0) return G::q8_0;
-  Mix otherwise = mix;
-  otherwise.base = G::q6_k;
-  return apply(kRules, otherwise);
-}
-
-GgmlType token_embedding_type(const Mix& mix) {
-  constexpr Rule kRules[] = {{of({F::iq1_s, F::iq1_m, F::iq2_xxs, F::iq2_xs}), kAlways, G::q2_k},
-                             {of({F::iq2_s, F::iq2_m, F::iq3_xxs}), kAlways, G::iq3_s},
-                             {of({F::tq1_0, F::tq2_0}), kAlways, G::q4_k}};
-  return apply(kRules, mix);
-}
-
-// Of all tensors that hold values, in whatever layers.
-GgmlType attention_v_type(const Mix& mix) {
-  const Position position = {mix.seen[static_cast<std::size_t>(Category::v)], mix.values};
-  constexpr Rule kLowBitRules[] = {{kLowBit, kGroups4, G::q4_k},
-                                   {kLowBit, kExperts4, G::q4_k},
-                                   {of({F::iq2_s, F::iq2_m}), kAlways, G::iq3_s},
-                                   {kLowBit, kAlways, G::q2_k}};
-  constexpr Rule kRules[] = {{of({F::q2_k, F::q2_k_s, F::iq3_xxs, F::iq3_xs, F::iq3_s}), kGroups4, G::q4_k},
-                             {of({F::q2_k}), kAlways, G::q3_k},
-                             {of({F::iq3_xxs}), kNoImatrix, G::iq3_s},
-                             {of({F::q3_k_m}), kFirst2, G::q5_k},
-                             {of({F::q3_k_m, F::iq3_m}), kAlways, G::q4_k},
-                             {of({F::q3_k_l}), kAlways, G::q5_k},
-                             {of({F::iq4_nl, F::iq4_xs}), kGroups4, G::q5_k},
-                             {of({F::q4_k_m, F::q5_k_m}), kMoreBits, G::q6_k},
-                             {of({F::q4_k_s}), kFirst4, G::q5_k}};
-  if (is_one_of(kLowBit, mix.file)) return apply(kLowBitRules, mix, position);
-  if (mix.experts == 8) return G::q8_0;
-  const GgmlType type = apply(kRules, mix, position);
-  return mix.is_70b && (type == G::q3_k || type == G::q4_k) ? G::q5_k : type;
-}
-
-GgmlType attention_q_type(const Mix& mix) {
-  constexpr Rule kRules[] = {{of({F::iq3_xs}), kAlways, G::iq3_xxs}, {of({F::iq3_xxs}), kAlways, G::iq2_s}};
-  return apply(kRules, mix);
-}
-
-GgmlType attention_k_type(const Mix& mix) {
-  if (mix.experts == 8) return is_one_of(kLowBit, mix.file) ? G::q4_k : G::q8_0;
-  return attention_q_type(mix);
-}
-
-GgmlType fused_qkv_type(const Mix& mix) {
-  constexpr Rule kRules[] = {{of({F::q3_k_m, F::q3_k_l, F::iq3_m}), kAlways, G::q4_k},
-                             {of({F::q4_k_m}), kAlways, G::q5_k},
-                             {of({F::q5_k_m}), kAlways, G::q6_k}};
-  if (mix.era >= GgufEra::v2026) return attention_v_type(mix);
-  return apply(kRules, mix);
-}
-
-GgmlType attention_output_type(const Mix& mix) {
-  constexpr Files kWidenedOfEight = kLowBit | of({F::q2_k, F::q3_k_s, F::q3_k_m, F::q4_k_s, F::q4_k_m, F::iq3_xxs,
-                                                  F::iq3_xs, F::iq3_s, F::iq3_m, F::iq4_nl, F::iq4_xs});
-  constexpr Rule kRules[] = {{of({F::iq1_s, F::iq1_m}), kAlways, G::iq2_xxs},
-                             {of({F::iq2_s, F::iq2_m, F::iq3_xxs}), kAlways, G::iq3_s},
-                             {of({F::q2_k}), kAlways, G::q3_k},
-                             {of({F::q3_k_m, F::iq3_m}), kAlways, G::q4_k},
-                             {of({F::q3_k_l}), kAlways, G::q5_k}};
-  constexpr Rule kFalcon[] = {{of({F::q3_k_l}), kAlways, G::q4_k}};
-  if (mix.experts == 8) return is_one_of(kWidenedOfEight, mix.file) ? G::q5_k : mix.base;
-  if (mix.is_falcon && !is_one_of(kLowBit, mix.file)) return apply(kFalcon, mix);
-  return apply(kRules, mix);
-}
-
-// Layers count in mixtures, tensors of the category in other models; against all layers either way.
-Position layer_position(const Mix& mix, const GgufTensor& tensor, Category category) {
-  return {mix.experts > 1 ? tensor.layer : mix.seen[static_cast<std::size_t>(category)], mix.layers};
-}
-
-GgmlType ffn_down_type(const Mix& mix, const GgufTensor& tensor) {
-  constexpr Rule kLowBitRules[] = {{of({F::iq2_s, F::iq2_m}), kFirst8th, G::iq3_s}, {kLowBit, kFirst8th, G::q2_k}};
-  constexpr Rule kRules[] = {{of({F::q2_k}), kAlways, G::q3_k},
-                             {of({F::q2_k_s, F::iq3_m}), kFirst8th, G::q4_k},
-                             {of({F::iq3_xxs}), kNoImatrix | kFirst8th, G::q4_k},
-                             {of({F::iq3_xxs}), kNoImatrix, G::q3_k},
-                             {of({F::q3_k_m}), kFirst16th, G::q5_k},
-                             {of({F::q3_k_m}), kAlways, G::q4_k},
-                             {of({F::iq3_m}), kExperts8 | kMoreBits, G::q4_k},
-                             {of({F::q3_k_l}), kAlways, G::q5_k},
-                             {of({F::q4_k_m, F::q5_k_m}), kMoreBits, G::q6_k},
-                             {of({F::iq4_nl, F::iq4_xs}), kNoImatrix | kFirst8th, G::q5_k},
-                             {of({F::q4_k_s}), kFirst8th, G::q5_k},
-                             {of({F::q4_0}), kImatrix | kFirst8th, G::q4_1},
-                             {of({F::q5_0}), kImatrix | kFirst8th, G::q5_1}};
-  constexpr Rule kFalcon[] = {{of({F::q3_k_m}), kFirst16th, G::q5_k},        {of({F::q3_k_m}), kMoreBits, G::q4_k},
-                              {of({F::q3_k_m}), kAlways, G::q3_k},           {of({F::q3_k_l}), kAlways, G::q4_k},
-                              {of({F::q4_k_m}), kFirst16th, G::q6_k},        {of({F::q4_k_m}), kMoreBits, G::q5_k},
-                              {of({F::q4_k_m, F::q4_k_s}), kAlways, G::q4_k}};
-  // The low-bit rules count matrices, those of shared experts too.
-  const std::int64_t seen = mix.seen[static_cast<std::size_t>(Category::down)];
-  if (is_one_of(kLowBit, mix.file)) return apply(kLowBitRules, mix, {seen, mix.layers});
-  const Position position = layer_position(mix, tensor, Category::down);
-  const bool own = mix.is_falcon && is_one_of(of({F::q3_k_m, F::q3_k_l, F::q4_k_m, F::q4_k_s}), mix.file);
-  return own ? apply(kFalcon, mix, position) : apply(kRules, mix, position);
-}
-
-GgmlType ffn_gate_or_up_type(const Mix& mix, const GgufTensor& tensor, Category category) {
-  constexpr Rule kRules[] = {{of({F::iq3_xs}), kMiddle, G::iq3_xxs}};
-  return apply(kRules, mix, layer_position(mix, tensor, category));
+  const GgmlType type = rule == std::end(kRules) ? mix.base : rule->type.value_or(mix.base);
+  const bool widened = category == Category::v && mix.is_70b && !is_one_of(kLowBit, mix.file);
+  return widened && (type == G::q3_k || type == G::q4_k) ? G::q5_k : type;
 }
 
 struct Replacement {
@@ -296,22 +264,15 @@ GgmlType mixed_type(const Mix& mix, const GgufTensor& tensor) {
   const bool is_output = tensor.role == Role::lm_head ||
                          // Until then the embedding of a tied model was quantised like any other.
                          (is_embedding && !mix.has_output && mix.era != GgufEra::v2024_02);
-  if (is_output) return output_type(mix, tensor);
-  if (mix.file == F::mxfp4_moe) return tensor.count > 1 ? G::mxfp4 : G::q8_0;
-  if (is_embedding) return token_embedding_type(mix);
-  const Category category = category_of(tensor.stem, mix.era);
-  switch (category) {
-    case Category::q: return attention_q_type(mix);
-    case Category::k: return attention_k_type(mix);
-    case Category::v: return attention_v_type(mix);
-    case Category::qkv: return fused_qkv_type(mix);
-    case Category::o: return attention_output_type(mix);
-    case Category::down: return ffn_down_type(mix, tensor);
-    case Category::gate:
-    case Category::up: return ffn_gate_or_up_type(mix, tensor, category);
-    case Category::other: break;  // matrices of latent attention and of recurrences, gates
+  if (is_output) {
+    const bool wide = mix.is_falcon || tensor.k % info(mix.base).block != 0;
+    return wide ? G::q8_0 : apply(Category::output, mix, tensor);
   }
-  return mix.base;
+  if (mix.file == F::mxfp4_moe) return tensor.count > 1 ? G::mxfp4 : G::q8_0;
+  if (is_embedding) return apply(Category::embedding, mix, tensor);
+  // Others are matrices of latent attention and of recurrences, and gates.
+  const Category category = category_of(tensor.stem, mix.era);
+  return apply(category == Category::qkv && mix.era >= GgufEra::v2026 ? Category::v : category, mix, tensor);
 }
 
 // `wanted`, or what replaces it when rows of `columns` elements are no multiple of its block. Throws Error(bad_input)

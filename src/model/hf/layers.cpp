@@ -5,12 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "base/number.h"
 #include "base/text.h"
-#include "model/hf_config.h"
+#include "model/hf/config.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
@@ -20,7 +18,6 @@ using descriptor::Reader;
 
 namespace {
 
-constexpr IntRange kSwitch = {0, 1};
 constexpr IntRange kConvRange = {1, 64};
 
 Experts read_counted_experts(Reader& reader, std::string_view count, std::string_view per_token,
@@ -78,10 +75,36 @@ Recurrent read_mamba(ConfigReader& config, std::int64_t channels, std::string_vi
   return r;
 }
 
+// Lightning attention in the place of `a`.
+Recurrent lightning(const Attention& a) {
+  Recurrent r;
+  r.kind = RecurrentKind::lightning;
+  r.heads = r.key_heads = a.heads;
+  r.key_dim = r.value_dim = a.head_dim;
+  return r;
+}
+
 // A layer without attention, whose tokens a recurrence mixes.
 void recur(Layer& layer, const Recurrent& recurrent) {
   layer.attention = {};
   layer.recurrent = recurrent;
+}
+
+Indexer read_indexer(Reader& reader, std::int64_t top_k) {
+  return {.heads = reader.int_or("index_n_heads", 64, kHeadRange),
+          .head_dim = reader.int_or("index_head_dim", 128, kHeadDimRange),
+          .top_k = reader.int_or("index_topk", top_k, kPositionRange)};
+}
+
+// Where no list says it.
+bool none(std::int64_t) { return false; }
+bool all(std::int64_t) { return true; }
+// … every so many layers, the last of them.
+auto last_of(std::int64_t interval) {
+  return [interval](std::int64_t i) { return (i + 1) % interval == 0; };
+}
+auto not_last_of(std::int64_t interval) {
+  return [interval](std::int64_t i) { return (i + 1) % interval != 0; };
 }
 
 }  // namespace
@@ -89,18 +112,12 @@ void recur(Layer& layer, const Recurrent& recurrent) {
 // ---- Attention to chosen keys
 
 // index_types: layers that are "shared" take the choice of the layer before.
-void make_indexed_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_indexed_layers(ConfigReader& config, Reader& reader) {
   reader.ignore("indexer_rope_interleave index_share_for_mtp_iteration mlp_layer_types");
   if (!config.layer.attention.latent->q_lora_rank) {
     reader.problem("q_lora_rank", "this architecture makes index queries of the query latent: q_lora_rank is needed");
   }
-  Indexer indexer;
-  indexer.heads = reader.int_or("index_n_heads", 64, kHeadRange);
-  indexer.head_dim = reader.int_or("index_head_dim", 128, kHeadDimRange);
-  indexer.top_k = reader.int_or("index_topk", 2048, kPositionRange);
-  constexpr std::array<std::string_view, 2> kTypes = {"full", "shared"};
-  const auto types = config.words_of_layers("indexer_types", kTypes);
+  Indexer indexer = read_indexer(reader, 2048);
   // Where no list says it a pattern of F and S does, else every so many layers behind the first ones.
   const std::string pattern = reader.string_or("index_topk_pattern", "");
   if (!pattern.empty() &&
@@ -111,18 +128,18 @@ void make_indexed_layers(ConfigReader& config) {
   }
   const std::int64_t period = reader.int_or("index_topk_freq", 1, kLayerRange);
   const std::int64_t first = reader.int_or("index_skip_topk_offset", 2, {0, kLayerRange.max});
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    config.layers[i].attention.indexer = indexer;
-    const std::int64_t behind = std::max<std::int64_t>(static_cast<std::int64_t>(i) - first + 1, 0);
-    config.layers[i].attention.indexer->reused = types              ? (*types)[i] == 1
-                                                 : !pattern.empty() ? pattern[i] == 'S'
-                                                                    : behind % period != 0;
-  }
+  const std::vector<bool> reused = config.second_of("indexer_types", "full shared", [&](std::int64_t i) {
+    return pattern.empty() ? std::max<std::int64_t>(i - first + 1, 0) % period != 0
+                           : pattern[static_cast<std::size_t>(i)] == 'S';
+  });
+  config.each([&](Layer& layer, std::size_t i) {
+    indexer.reused = reused[i];
+    layer.attention.indexer = indexer;
+  });
 }
 
 // compress_ratios: of each layer the tokens of an entry behind its window; 0: the window alone.
-void make_deepseek_v4_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_deepseek_v4_layers(ConfigReader& config, Reader& reader) {
   Decoder& decoder = config.decoder;
   decoder.streams = {StreamMix::hyper_connections, reader.int_or("hc_mult", 4, {1, 64})};
   const std::int64_t hashed = reader.int_or("num_hash_layers", 0, {0, kLayerRange.max});
@@ -135,29 +152,24 @@ void make_deepseek_v4_layers(ConfigReader& config) {
   check_divisible(reader, "num_attention_heads", attention.heads, "o_groups", attention.low_rank->output_groups);
   attention.one_vector = true;
   attention.sinks = true;
-  Indexer indexer;
-  indexer.heads = reader.int_or("index_n_heads", 64, kHeadRange);
-  indexer.head_dim = reader.int_or("index_head_dim", 128, kHeadDimRange);
-  indexer.top_k = reader.int_or("index_topk", 512, kPositionRange);
+  Indexer indexer = read_indexer(reader, 512);
   indexer.cached_bits = 4;
   // Entries of four tokens are so many that the best are chosen.
   constexpr std::int64_t kChosenRatio = 4;
   const auto ratios = config.numbers_of_layers("compress_ratios", {0, kPositionRange.max}, true);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
+  config.each([&](Layer& layer, std::size_t i) {
     layer.attention = attention;
     const std::int64_t ratio = ratios ? (*ratios)[i] : 0;
     if (ratio > 0) layer.attention.compression = Compression{.ratio = ratio, .overlaps = ratio == kChosenRatio};
     if (ratio == kChosenRatio) layer.attention.indexer = indexer;
     // A table says which experts a token of the vocabulary goes to.
     if (static_cast<std::int64_t>(i) < hashed) layer.feed_forward.experts->score_correction = false;
-  }
+  });
 }
 
 // Blocks of keys are chosen by their index keys, and the block of the query itself.
-void make_minimax_m3_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
-  const auto routes = config.numbers_of_layers("moe_layer_freq", kSwitch);
+void make_minimax_m3_layers(ConfigReader& config, Reader& reader) {
+  const std::vector<bool> routes = config.switched("moe_layer_freq", all);
   const std::int64_t shared = reader.int_or("shared_intermediate_size", 0, {0, kWidthRange.max});
   const std::int64_t counted = reader.int_or("n_shared_experts", shared > 0 ? 1 : 0, {0, kExpertRange.max});
   const std::int64_t width = reader.int_or("dense_intermediate_size", 1, kWidthRange);
@@ -185,19 +197,17 @@ void make_minimax_m3_layers(ConfigReader& config) {
     part->ignore("sparse_disable_index_value sparse_score_type use_sparse_attention");
     part->finish();
   }
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
+  config.each([&](Layer& layer, std::size_t i) {
     layer.feed_forward.experts->shared_intermediate = counted * shared;
-    if (routes && (*routes)[i] == 0) layer.feed_forward = dense(layer.feed_forward, width);
+    if (!routes[i]) layer.feed_forward = dense(layer.feed_forward, width);
     if (sparse && (*sparse)[i] == 1) layer.attention.indexer = indexer;
-  }
+  });
 }
 
 // ---- Recurrences
 
 // Layers are named from 1, in two lists.
-void make_kimi_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_kimi_layers(ConfigReader& config, Reader& reader) {
   auto linear = reader.optional_mapping("linear_attn_config");
   if (!linear) {
     reader.problem("linear_attn_config", "missing key 'linear_attn_config'");
@@ -232,8 +242,7 @@ void make_kimi_layers(ConfigReader& config) {
 }
 
 // layer_types, or every full_attention_interval-th layer has attention, whose query matrix holds an output gate.
-void make_delta_net_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_delta_net_layers(ConfigReader& config, Reader& reader) {
   Recurrent net;
   net.kind = RecurrentKind::gated_delta_net;
   net.heads = reader.int_or("linear_num_value_heads", 32, kHeadRange);
@@ -243,49 +252,37 @@ void make_delta_net_layers(ConfigReader& config) {
   net.value_dim = reader.int_or("linear_value_head_dim", 128, kHeadDimRange);
   net.conv = reader.int_or("linear_conv_kernel_dim", 4, kConvRange);
   const std::int64_t interval = reader.int_or("full_attention_interval", 4, kLayerRange);
-  constexpr std::array<std::string_view, 2> kTypes = {"linear_attention", "full_attention"};
-  const auto types = config.words_of_layers("layer_types", kTypes);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    const bool full = types ? (*types)[i] == 1 : static_cast<std::int64_t>(i + 1) % interval == 0;
-    config.layers[i].attention.gate = OutputGate::with_queries;
-    if (!full) recur(config.layers[i], net);
-  }
+  const std::vector<bool> full = config.second_of("layer_types", "linear_attention full_attention", last_of(interval));
+  config.each([&](Layer& layer, std::size_t i) {
+    layer.attention.gate = OutputGate::with_queries;
+    if (!full[i]) recur(layer, net);
+  });
 }
 
 // attn_type_list: 0 lightning attention, 1 softmax.
-void make_minimax_01_layers(ConfigReader& config) {
-  const Attention& a = config.layer.attention;
-  Recurrent lightning;
-  lightning.kind = RecurrentKind::lightning;
-  lightning.heads = lightning.key_heads = a.heads;
-  lightning.key_dim = lightning.value_dim = a.head_dim;
-  lightning.chunk = 256;
-  constexpr std::array<std::string_view, 2> kTypes = {"linear_attention", "full_attention"};
-  const auto words = config.words_of_layers("layer_types", kTypes);
-  const auto types = config.numbers_of_layers("attn_type_list", kSwitch);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    if ((types && (*types)[i] == 0) || (words && (*words)[i] == 0)) recur(config.layers[i], lightning);
-  }
+void make_minimax_01_layers(ConfigReader& config, Reader&) {
+  Recurrent recurrent = lightning(config.layer.attention);
+  recurrent.chunk = 256;
+  const std::vector<bool> words = config.second_of("layer_types", "linear_attention full_attention", all);
+  const std::vector<bool> numbers = config.switched("attn_type_list", all);
+  config.each([&](Layer& layer, std::size_t i) {
+    if (!words[i] || !numbers[i]) recur(layer, recurrent);
+  });
 }
 
 // The last layer of each group, and those that fill no group, have softmax attention.
-void make_ring_layers(ConfigReader& config) {
-  const Attention& a = config.layer.attention;
-  Recurrent lightning;
-  lightning.kind = RecurrentKind::lightning;
-  lightning.heads = lightning.key_heads = a.heads;
-  lightning.key_dim = lightning.value_dim = a.head_dim;
-  lightning.head_norms = true;
-  const auto group = static_cast<std::size_t>(config.reader.int_or("layer_group_size", 1, kLayerRange));
+void make_ring_layers(ConfigReader& config, Reader& reader) {
+  Recurrent recurrent = lightning(config.layer.attention);
+  recurrent.head_norms = true;
+  const auto group = static_cast<std::size_t>(reader.int_or("layer_group_size", 1, kLayerRange));
   const std::size_t whole = config.layers.size() / group * group;
-  for (std::size_t i = 0; i < whole; ++i) {
-    if ((i + 1) % group != 0) recur(config.layers[i], lightning);
-  }
+  config.each([&](Layer& layer, std::size_t i) {
+    if (i < whole && (i + 1) % group != 0) recur(layer, recurrent);
+  });
 }
 
 // A letter or a word per block: M mamba, * attention, - MLP, E experts.
-void make_nemotron_h_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_nemotron_h_layers(ConfigReader& config, Reader& reader) {
   constexpr std::array<std::string_view, 4> kWords = {"mamba", "attention", "mlp", "moe"};
   constexpr std::string_view kLetters = "M*-E";
   const std::string pattern = reader.string_or("hybrid_override_pattern", "");
@@ -353,8 +350,7 @@ void make_nemotron_h_layers(ConfigReader& config) {
 }
 
 // An MLP in every layer, which shares its input with experts where there are any.
-void make_granite_hybrid_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_granite_hybrid_layers(ConfigReader& config, Reader& reader) {
   FeedForward ff = config.layer.feed_forward;
   const std::int64_t shared = reader.int_or("shared_intermediate_size", 0, {0, kWidthRange.max});
   if (reader.int_or("num_local_experts", 0, {0, kExpertRange.max}) > 0) {
@@ -365,29 +361,25 @@ void make_granite_hybrid_layers(ConfigReader& config) {
     reader.ignore("num_experts_per_tok intermediate_size");
     ff = dense(ff, std::max<std::int64_t>(1, shared));
   }
-  constexpr std::array<std::string_view, 2> kTypes = {"attention", "mamba"};
-  const auto types = config.words_of_layers("layer_types", kTypes);
-  const bool any = types && std::ranges::count(*types, std::size_t{1}) > 0;
+  const std::vector<bool> recurs = config.second_of("layer_types", "attention mamba", none);
   const bool rotated = reader.string_or("position_embedding_type", "rope") == "rope";
   Recurrent mamba;
-  if (any) {
+  if (std::ranges::count(recurs, true) > 0) {
     mamba = read_mamba2(reader);
   } else {
     reader.ignore(
         "mamba_n_heads mamba_n_groups mamba_d_state mamba_d_head mamba_d_conv mamba_conv_bias mamba_chunk_size");
   }
   reader.ignore("mamba_expand");
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
+  config.each([&](Layer& layer, std::size_t i) {
     layer.feed_forward = ff;
     if (!rotated) layer.attention.rotary_dim = 0;
-    if (types && (*types)[i] == 1) recur(layer, mamba);
-  }
+    if (recurs[i]) recur(layer, mamba);
+  });
 }
 
 // Attention and Mamba-2 side by side in every layer.
-void make_falcon_h1_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_falcon_h1_layers(ConfigReader& config, Reader& reader) {
   Recurrent mamba = read_mamba2(reader);
   mamba.norms = reader.bool_or("mamba_rms_norm", false);
   const std::int64_t width = reader.int_or("mamba_d_ssm", mamba.values(), kWidthRange);
@@ -398,8 +390,7 @@ void make_falcon_h1_layers(ConfigReader& config) {
   for (Layer& layer : config.layers) layer.recurrent = mamba;
 }
 
-void make_jamba_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_jamba_layers(ConfigReader& config, Reader& reader) {
   const std::int64_t channels = reader.int_or("mamba_expand", 2, {1, 64}) * config.decoder.hidden;
   const Recurrent mamba =
       read_mamba(config, channels, "mamba_d_state", "mamba_d_conv", "mamba_conv_bias", "mamba_dt_rank");
@@ -411,20 +402,17 @@ void make_jamba_layers(ConfigReader& config) {
   const auto of = [&](std::string_view period, std::int64_t p, std::string_view offset, std::int64_t o) {
     const std::int64_t every = reader.int_or(period, p, kLayerRange);
     const std::int64_t first = reader.int_or(offset, o, {0, kLayerRange.max});
-    return [every, first](std::int64_t i) { return i % every == first % every; };
+    return [every, first](std::size_t i) { return static_cast<std::int64_t>(i) % every == first % every; };
   };
   const auto attends = of("attn_layer_period", 8, "attn_layer_offset", 4);
   const auto routes = of("expert_layer_period", 2, "expert_layer_offset", 1);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
-    if (!attends(static_cast<std::int64_t>(i))) recur(layer, mamba);
-    if (experts.count > 1 && routes(static_cast<std::int64_t>(i)))
-      layer.feed_forward = routed(layer.feed_forward, experts);
-  }
+  config.each([&](Layer& layer, std::size_t i) {
+    if (!attends(i)) recur(layer, mamba);
+    if (experts.count > 1 && routes(i)) layer.feed_forward = routed(layer.feed_forward, experts);
+  });
 }
 
-void make_mamba_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_mamba_layers(ConfigReader& config, Reader& reader) {
   const std::int64_t usual = reader.int_or("expand", 2, {1, 64}) * config.decoder.hidden;
   const std::int64_t channels = reader.int_or("intermediate_size", usual, kWidthRange);
   Recurrent mamba = read_mamba(config, channels, "state_size", "conv_kernel", "use_conv_bias", "time_step_rank");
@@ -436,34 +424,30 @@ void make_mamba_layers(ConfigReader& config) {
   }
 }
 
-void make_lfm2_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_lfm2_layers(ConfigReader& config, Reader& reader) {
   Recurrent conv;
   conv.kind = RecurrentKind::short_conv;
   conv.heads = config.decoder.hidden;
   conv.key_heads = conv.key_dim = conv.value_dim = 1;
   conv.conv = reader.int_or("conv_L_cache", 3, kConvRange);
-  constexpr std::array<std::string_view, 2> kTypes = {"conv", "full_attention"};
-  const auto types = config.words_of_layers("layer_types", kTypes);
   const IntRange places = {0, static_cast<std::int64_t>(config.layers.size()) - 1};
   const std::vector<std::int64_t> full = reader.optional_ints("full_attn_idxs", places);
   const std::int64_t dense_layers = reader.int_or("num_dense_layers", 0, {0, kLayerRange.max});
   const std::int64_t width = config.layer.feed_forward.experts ? reader.int_or("intermediate_size", 1, kWidthRange) : 0;
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
-    const auto index = static_cast<std::int64_t>(i);
-    // Without a list all layers attend.
-    const bool attends = types ? (*types)[i] == 1 : full.empty() || std::ranges::find(full, index) != full.end();
-    if (!attends) recur(layer, conv);
-    if (width > 0 && index < dense_layers) layer.feed_forward = dense(layer.feed_forward, width);
-  }
+  // Without a list all layers attend.
+  const std::vector<bool> attends = config.second_of("layer_types", "conv full_attention", [&](std::int64_t i) {
+    return full.empty() || std::ranges::find(full, i) != full.end();
+  });
+  config.each([&](Layer& layer, std::size_t i) {
+    if (!attends[i]) recur(layer, conv);
+    if (width > 0 && static_cast<std::int64_t>(i) < dense_layers) layer.feed_forward = dense(layer.feed_forward, width);
+  });
 }
 
 // ---- Windows, heads and widths by layer
 
 // Layers without a window have heads of their own; the last ones may use an earlier layer's keys and values.
-void make_gemma4_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_gemma4_layers(ConfigReader& config, Reader& reader) {
   Decoder& decoder = config.decoder;
   Attention full = config.layer.attention;
   full.head_dim = full.v_head_dim = reader.int_or("global_head_dim", full.head_dim, kHeadDimRange);
@@ -489,19 +473,17 @@ void make_gemma4_layers(ConfigReader& config) {
   } else {
     reader.ignore("num_experts top_k_experts moe_intermediate_size expert_intermediate_size");
   }
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
+  config.each([&](Layer& layer, std::size_t i) {
     if (!layer.attention.window) layer.attention = full;
     layer.attention.shares_cache = std::ssize(config.layers) - static_cast<std::int64_t>(i) <= sharing;
     if (layer.attention.shares_cache) layer.attention.no_v_proj = false;
     if (layer.attention.shares_cache && wide) layer.feed_forward.intermediate *= 2;
     layer.feed_forward.experts = experts;
     layer.scaled = true;
-  }
+  });
 }
 
-void make_gemma3n_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_gemma3n_layers(ConfigReader& config, Reader& reader) {
   Decoder& decoder = config.decoder;
   decoder.streams = {StreamMix::altup, reader.int_or("altup_num_inputs", 4, {1, 64})};
   decoder.layer_embedding_width = reader.int_or("hidden_size_per_layer_input", 256, kWidthRange);
@@ -512,18 +494,16 @@ void make_gemma3n_layers(ConfigReader& config) {
   const bool listed = width != nullptr && width->kind != descriptor::Node::Kind::scalar;
   const auto widths = listed ? config.numbers_of_layers("intermediate_size", kWidthRange) : std::nullopt;
   const std::int64_t one = listed ? 1 : reader.int_or("intermediate_size", 16'384, kWidthRange);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
+  config.each([&](Layer& layer, std::size_t i) {
     layer.feed_forward.intermediate = widths ? (*widths)[i] : one;
     layer.low_rank_branch = rank;
     layer.attention.shares_cache = std::ssize(config.layers) - static_cast<std::int64_t>(i) <= sharing;
     layer.attention.unused_kv = layer.attention.shares_cache;
-  }
+  });
 }
 
 // block_configs: of each block how many query heads share a KV head, and how wide its MLP is; either may be missing.
-void make_nemotron_nas_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_nemotron_nas_layers(ConfigReader& config, Reader& reader) {
   std::vector<Reader> blocks = reader.optional_mappings("block_configs");
   if (blocks.size() != config.layers.size()) {
     reader.problem("block_configs", fmt::format("block_configs lists {} layers, num_hidden_layers is {}", blocks.size(),
@@ -574,38 +554,34 @@ void make_nemotron_nas_layers(ConfigReader& config) {
 }
 
 // Three layers of four attend to their chunk; the fourth to everything, without rotation.
-void make_llama4_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_llama4_layers(ConfigReader& config, Reader& reader) {
   const std::int64_t chunk = reader.int_or("attention_chunk_size", 8192, kPositionRange);
   const std::int64_t step = reader.int_or("interleave_moe_layer_step", 1, kLayerRange);
   const std::int64_t interval = reader.int_or("no_rope_layer_interval", 4, kLayerRange);
-  const auto rotated = reader.has("no_rope_layers") && !reader.optional_ints("no_rope_layers", kSwitch).empty()
-                           ? config.numbers_of_layers("no_rope_layers", kSwitch)
-                           : std::nullopt;
+  const bool listed = reader.has("no_rope_layers") && !reader.optional_ints("no_rope_layers", kSwitch).empty();
+  const std::vector<bool> rotates = config.switched(listed ? "no_rope_layers" : "", not_last_of(interval));
   const IntRange places = {0, static_cast<std::int64_t>(config.layers.size()) - 1};
-  const std::vector<std::int64_t> listed = reader.optional_ints("moe_layers", places);
+  const std::vector<std::int64_t> routes = reader.optional_ints("moe_layers", places);
   Experts experts = read_counted_experts(reader, "num_local_experts", "num_experts_per_tok", "intermediate_size");
   experts.shared_intermediate = experts.intermediate;
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
-    const auto index = static_cast<std::int64_t>(i);
-    const bool rotates = rotated ? (*rotated)[i] == 1 : (index + 1) % interval != 0;
-    if (rotates) {
+  config.each([&](Layer& layer, std::size_t at) {
+    const auto i = static_cast<std::int64_t>(at);
+    if (rotates[at]) {
       layer.attention.window = chunk;
       layer.attention.chunked = true;
     } else {
       layer.attention.rotary_dim = 0;
     }
-    const bool routes = listed.empty() ? (index + 1) % step == 0 : std::ranges::find(listed, index) != listed.end();
-    if (routes) layer.feed_forward = routed(layer.feed_forward, experts);
-  }
+    if (routes.empty() ? last_of(step)(i) : std::ranges::find(routes, i) != routes.end()) {
+      layer.feed_forward = routed(layer.feed_forward, experts);
+    }
+  });
 }
 
 // hybrid_layer_pattern: 1 a window with heads of its own, 0 full attention.
-void make_mimo_v2_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
-  const auto slides = config.numbers_of_layers("hybrid_layer_pattern", kSwitch);
-  const auto routes = config.numbers_of_layers("moe_layer_freq", kSwitch);
+void make_mimo_v2_layers(ConfigReader& config, Reader& reader) {
+  const std::vector<bool> slides = config.switched("hybrid_layer_pattern", none);
+  const std::vector<bool> routes = config.switched("moe_layer_freq", all);
   const std::int64_t width = config.require(Fact::intermediate);
   Attention full = config.layer.attention;
   full.v_head_dim = reader.int_or("v_head_dim", full.head_dim, kHeadDimRange);
@@ -619,19 +595,16 @@ void make_mimo_v2_layers(ConfigReader& config) {
   window.rotary_dim = std::min(window.rotary_dim, window.head_dim);
   window.sinks = reader.bool_or("add_swa_attention_sink_bias", true);
   window.window = reader.int_or("sliding_window", 128, kPositionRange);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
-    layer.attention = slides && (*slides)[i] == 1 ? window : full;
-    if (routes && (*routes)[i] == 0) layer.feed_forward = dense(layer.feed_forward, width);
-  }
+  config.each([&](Layer& layer, std::size_t i) {
+    layer.attention = slides[i] ? window : full;
+    if (!routes[i]) layer.feed_forward = dense(layer.feed_forward, width);
+  });
 }
 
 // Windows have more heads; moe_layers_enum lists the layers with experts, in a text. Some files call experts by usual
 // names and count the dense layers before them.
-void make_step3_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
-  constexpr std::array<std::string_view, 2> kTypes = {"full_attention", "sliding_attention"};
-  const auto types = config.words_of_layers("layer_types", kTypes, true);
+void make_step3_layers(ConfigReader& config, Reader& reader) {
+  const std::vector<bool> slides = config.second_of("layer_types", kWindowTypes, none, true);
   Attention full = config.layer.attention;
   full.gate = OutputGate::head;
   Attention window = full;
@@ -651,10 +624,10 @@ void make_step3_layers(ConfigReader& config) {
   experts.shared_intermediate = reader.int_or("share_expert_dim", 0, {0, kWidthRange.max});
   experts.score_correction = reader.bool_or("use_moe_router_bias", true);
   std::vector<bool> routes(config.layers.size(), false);
-  const std::int64_t leading = reader.int_or("first_k_dense_replace", -1, {0, kLayerRange.max});
-  for (std::size_t i = 0; i < routes.size() && leading >= 0; ++i) routes[i] = static_cast<std::int64_t>(i) >= leading;
+  const auto leading = reader.optional_int("first_k_dense_replace", {0, kLayerRange.max});
+  for (std::size_t i = 0; i < routes.size() && leading; ++i) routes[i] = static_cast<std::int64_t>(i) >= *leading;
   const std::string listed =
-      leading < 0 ? reader.require_string("moe_layers_enum") : reader.string_or("moe_layers_enum", "");
+      leading ? reader.string_or("moe_layers_enum", "") : reader.require_string("moe_layers_enum");
   for (const std::string_view word : llmperf::split(listed, ',')) {
     if (trim(word).empty()) continue;
     const auto i = parse_int(trim(word));
@@ -665,30 +638,26 @@ void make_step3_layers(ConfigReader& config) {
       return;
     }
   }
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    Layer& layer = config.layers[i];
-    layer.attention = types && (*types)[i] == 1 ? window : full;
+  config.each([&](Layer& layer, std::size_t i) {
+    layer.attention = slides[i] ? window : full;
     if (routes[i]) layer.feed_forward = routed(layer.feed_forward, experts);
-  }
+  });
 }
 
 // no_rope_layers: 0 where a layer is not rotated.
-void make_smollm3_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_smollm3_layers(ConfigReader& config, Reader& reader) {
   const std::int64_t interval = reader.int_or("no_rope_layer_interval", 4, kLayerRange);
-  const auto rotated = config.numbers_of_layers("no_rope_layers", kSwitch);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    const bool rotates = rotated ? (*rotated)[i] == 1 : static_cast<std::int64_t>(i + 1) % interval != 0;
-    if (!rotates) config.layers[i].attention.rotary_dim = 0;
-  }
+  const std::vector<bool> rotates = config.switched("no_rope_layers", not_last_of(interval));
+  config.each([&](Layer& layer, std::size_t i) {
+    if (!rotates[i]) layer.attention.rotary_dim = 0;
+  });
 }
 
 // ---- Feed-forward parts by layer
 
 // Each layer is two of attention and an MLP; the experts take the first one's input and their result joins after the
 // second, so that they can run beside it.
-void make_longcat_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_longcat_layers(ConfigReader& config, Reader& reader) {
   const std::int64_t width = config.require(Fact::intermediate);
   const std::int64_t identity = reader.int_or("zero_expert_num", 0, {0, kExpertRange.max});
   constexpr std::array<std::string_view, 1> kIdentity = {"identity"};
@@ -707,21 +676,19 @@ void make_longcat_layers(ConfigReader& config) {
   config.set_layers(std::move(layers));
 }
 
-void make_ernie_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_ernie_layers(ConfigReader& config, Reader& reader) {
   const std::int64_t width = config.require(Fact::intermediate);
   const std::int64_t first = reader.int_or("moe_layer_start_index", 1, {0, kLayerRange.max});
   const std::int64_t last = reader.int_or("moe_layer_end_index", -1, {-1, kLayerRange.max});
   const std::int64_t interval = reader.int_or("moe_layer_interval", 1, kLayerRange);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    const auto index = static_cast<std::int64_t>(i);
-    const bool routes = index >= first && (last < 0 || index <= last) && (index + 1) % interval == 0;
-    if (!routes) config.layers[i].feed_forward = dense(config.layers[i].feed_forward, width);
-  }
+  config.each([&](Layer& layer, std::size_t at) {
+    const auto i = static_cast<std::int64_t>(at);
+    const bool routes = i >= first && (last < 0 || i <= last) && (i + 1) % interval == 0;
+    if (!routes) layer.feed_forward = dense(layer.feed_forward, width);
+  });
 }
 
-void make_dbrx_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_dbrx_layers(ConfigReader& config, Reader& reader) {
   Layer layer = config.layers.front();
   if (auto attention = reader.optional_mapping("attn_config")) {
     layer.attention.kv_heads = attention->int_or("kv_n_heads", layer.attention.heads, kHeadRange);
@@ -744,23 +711,20 @@ void make_dbrx_layers(ConfigReader& config) {
 
 // Every global_attn_every_n_layers-th layer, from the first on, reads the whole text, the others a window around each
 // token. The first layer has no norm before attention, but one follows the embedding, which is counted as that.
-void make_modernbert_layers(ConfigReader& config) {
-  Reader& reader = config.reader;
+void make_modernbert_layers(ConfigReader& config, Reader& reader) {
   const std::int64_t every = reader.int_or("global_attn_every_n_layers", 3, kLayerRange);
   const std::int64_t window = reader.int_or("local_attention", 128, kPositionRange);
-  constexpr std::array<std::string_view, 2> kTypes = {"full_attention", "sliding_attention"};
-  const auto types = config.words_of_layers("layer_types", kTypes);
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    const bool local = types ? (*types)[i] == 1 : static_cast<std::int64_t>(i) % every != 0;
-    if (local) config.layers[i].attention.window = window;
-  }
+  const std::vector<bool> local =
+      config.second_of("layer_types", kWindowTypes, [&](std::int64_t i) { return i % every != 0; });
+  config.each([&](Layer& layer, std::size_t i) {
+    if (local[i]) layer.attention.window = window;
+  });
 }
 
 // Keys that only one architecture's config has, and that mean the same for all of its layers.
 
 // The config counts heads times kv_channels, and says whether there is no bias but that of the fused q, k, v matrix.
-void read_qwen_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
+void read_qwen_keys(ConfigReader& config, Reader& reader) {
   const Attention& attention = config.layer.attention;
   if (attention.heads * attention.head_dim != config.decoder.hidden && is_sound(reader, "hidden_size", kHiddenRange) &&
       is_sound(reader, "num_attention_heads", kHeadRange)) {
@@ -772,28 +736,26 @@ void read_qwen_keys(ConfigReader& config) {
 }
 
 // Keys of Qwen3-Coder-480B's own file: other names, or parts that this architecture has never had.
-void read_qwen3_moe_keys(ConfigReader& config) {
-  if (config.reader.bool_or("qkv_bias", false)) config.layer.attention.qkv_bias = true;
-  if (config.reader.int_or("shared_expert_intermediate_size", 0, {0, kWidthRange.max}) != 0) {
-    config.reader.problem("shared_expert_intermediate_size", "shared experts are not supported for this architecture");
+void read_qwen3_moe_keys(ConfigReader& config, Reader& reader) {
+  if (reader.bool_or("qkv_bias", false)) config.layer.attention.qkv_bias = true;
+  if (reader.int_or("shared_expert_intermediate_size", 0, {0, kWidthRange.max}) != 0) {
+    reader.problem("shared_expert_intermediate_size", "shared experts are not supported for this architecture");
   }
 }
 
-void read_chatglm_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
+void read_chatglm_keys(ConfigReader& config, Reader& reader) {
   Attention& attention = config.layer.attention;
   if (!reader.bool_or("multi_query_attention", false)) attention.kv_heads = attention.heads;
   attention.qkv_bias = attention.qkv_bias || attention.o_bias;
   config.decoder.norm = reader.bool_or("rmsnorm", true) ? Norm::rms : Norm::layer;
   if (reader.find("pre_seq_len") != nullptr) reader.problem("pre_seq_len", "prefix tuning is not supported");
   if (reader.int_or("quantization_bit", 0, {0, 64}) != 0) {
-    reader.problem("quantization_bit", "quantization_bit is not supported", "remove it and choose with --weights");
+    reader.problem("quantization_bit", "quantization_bit is not supported", "remove it and choose with `weights`");
   }
 }
 
 // One width for all shared experts, or as many as are counted of a routed one's.
-void read_bailing_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
+void read_bailing_keys(ConfigReader& config, Reader& reader) {
   Experts& experts = *config.layer.feed_forward.experts;
   const std::int64_t width = reader.int_or("moe_shared_expert_intermediate_size", experts.intermediate, kWidthRange);
   experts.shared_intermediate = width * reader.int_or("num_shared_experts", 0, {0, kExpertRange.max});
@@ -811,8 +773,7 @@ std::int64_t one_number(Reader& reader, std::string_view key, descriptor::IntRan
   return numbers.front();
 }
 
-void read_hunyuan_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
+void read_hunyuan_keys(ConfigReader& config, Reader& reader) {
   Experts experts;
   experts.count = one_number(reader, "num_experts", kExpertRange);
   experts.per_token = one_number(reader, "moe_topk", kExpertRange);
@@ -824,8 +785,7 @@ void read_hunyuan_keys(ConfigReader& config) {
 }
 
 // The first architecture has one KV head and one norm for both blocks; the second groups of heads and two norms.
-void read_falcon_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
+void read_falcon_keys(ConfigReader& config, Reader& reader) {
   Layer& layer = config.layer;
   const bool grouped = reader.bool_or("new_decoder_architecture", false);
   const bool one_head = reader.bool_or("multi_query", true);
@@ -834,8 +794,7 @@ void read_falcon_keys(ConfigReader& config) {
   layer.norms = grouped && reader.int_or("num_ln_in_parallel_attn", 2, {1, 2}) == 2 ? 2 : layer.parallel_blocks ? 1 : 2;
 }
 
-void read_mpt_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
+void read_mpt_keys(ConfigReader& config, Reader& reader) {
   Layer& layer = config.layer;
   layer.feed_forward.intermediate = config.decoder.hidden * reader.int_or("expansion_ratio", 4, {1, 64});
   const bool biased = !reader.bool_or("no_bias", true);
@@ -856,15 +815,14 @@ void read_mpt_keys(ConfigReader& config) {
   attention->finish();
 }
 
-void read_bert_keys(ConfigReader& config) {
-  config.decoder.type_embeddings = config.reader.int_or("type_vocab_size", 2, {0, kVocabRange.max});
+void read_bert_keys(ConfigReader& config, Reader& reader) {
+  config.decoder.type_embeddings = reader.int_or("type_vocab_size", 2, {0, kVocabRange.max});
   config.decoder.pooler = true;
   config.decoder.final_norm = false;
 }
 
 // The MLP is two thirds of the width that is said, rounded up.
-void read_lfm2_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
+void read_lfm2_keys(ConfigReader& config, Reader& reader) {
   const bool usual = reader.has("intermediate_size") && !reader.has("block_ff_dim");
   std::int64_t width = reader.require_int(usual ? "intermediate_size" : "block_ff_dim", kWidthRange);
   reader.ignore("intermediate_size");
@@ -878,13 +836,13 @@ void read_lfm2_keys(ConfigReader& config) {
   config.layer.feed_forward.intermediate = width;
 }
 
-void read_bigcode_keys(ConfigReader& config) {
-  if (config.reader.bool_or("multi_query", true)) config.layer.attention.kv_heads = 1;
+void read_bigcode_keys(ConfigReader& config, Reader& reader) {
+  if (reader.bool_or("multi_query", true)) config.layer.attention.kv_heads = 1;
 }
 
 // Both blocks read the residual stream, each behind a norm of its own.
-void read_neox_keys(ConfigReader& config) {
-  config.layer.parallel_blocks = config.reader.bool_or("use_parallel_residual", true);
+void read_neox_keys(ConfigReader& config, Reader& reader) {
+  config.layer.parallel_blocks = reader.bool_or("use_parallel_residual", true);
 }
 
 }  // namespace llmperf::model

@@ -1,11 +1,11 @@
-#include "model/gguf_tensors.h"
+#include "model/gguf/tensors.h"
 
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
 
 #include "base/text.h"
-#include "model/gguf_architectures.h"
+#include "model/families.h"
 
 namespace llmperf::model {
 namespace {

@@ -2,7 +2,7 @@
 // metadata entries (8 each); the entries {key, type, value}; the tensors {name, dimensions, extents, type, offset};
 // padding to the alignment; data. A string is a length of 8 bytes and its bytes, an array a type, a length of 8 bytes
 // and its elements. Version 1 had lengths of 4 bytes.
-#include "model/gguf_file.h"
+#include "model/gguf/file.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,6 @@
 #include "base/file.h"
 #include "base/integer.h"
 #include "base/text.h"
-#include "model/ggml_type.h"
 
 namespace llmperf::model {
 namespace {
@@ -36,51 +35,24 @@ constexpr std::int64_t kMaxHeader = std::int64_t{64} << 20;
   throw Error(ErrorKind::bad_input, {{{path, 0, 0, offset}, std::move(message), std::move(hint)}});
 }
 
-// A file, or memory in its place. Files are read, not mapped: one that shrinks meanwhile must give an error, not a
-// signal.
-class ByteSource {
+// A file, or memory in its place, that is read onwards. Files are read, not mapped: one that shrinks meanwhile must
+// give an error, not a signal. `what` names what is being read, for messages ("the file ends within the key of a
+// metadata entry"); every failure is an Error(bad_input) at a byte offset.
+class GgufStream {
  public:
   // Opens a regular file; Error(bad_input) when that fails.
-  explicit ByteSource(const std::string& path) : name_(path) {
+  explicit GgufStream(const std::string& path) : name_(path) {
     file_.emplace(path, kMaxFile);
     size_ = file_->size();
   }
-  // `bytes` must outlive the source.
-  ByteSource(std::string_view bytes, std::string name)
+  // `bytes` must outlive the stream.
+  GgufStream(std::string_view bytes, std::string name)
       : name_(std::move(name)), memory_(bytes), size_(static_cast<std::int64_t>(bytes.size())) {}
 
   const std::string& name() const { return name_; }
   std::int64_t size() const { return size_; }  // at most 1 PiB: sums of offsets in one file fit 64 bits
-  // Fills `into` from `offset` on; both lie within size().
-  void read(std::int64_t offset, std::span<char> into) const {
-    if (!file_) {
-      memory_.copy(into.data(), into.size(), static_cast<std::size_t>(offset));
-      return;
-    }
-    while (!into.empty()) {
-      const std::int64_t got = file_->read_some(offset, into);
-      if (got == 0) file_->fail("became shorter while it was read");
-      offset += got;
-      into = into.subspan(static_cast<std::size_t>(got));
-    }
-  }
-
- private:
-  std::string name_;
-  std::optional<RegularFile> file_;  // none: memory_
-  std::string_view memory_;
-  std::int64_t size_ = 0;
-};
-
-// A position in a source that only moves forward. `what` names what is being read, for messages ("the file ends within
-// the key of a metadata entry"); every failure is an Error(bad_input) at a byte offset.
-class GgufStream {
- public:
-  explicit GgufStream(const ByteSource& source)
-      : source_(source), buffer_(static_cast<std::size_t>(std::min(kBuffer, source.size()))) {}
-
   std::int64_t position() const { return position_; }
-  std::int64_t left() const { return source_.size() - position_; }
+  std::int64_t left() const { return size_ - position_; }
   void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
 
   // An unsigned integer of 1, 2, 4 or 8 bytes.
@@ -114,7 +86,7 @@ class GgufStream {
                              left()));
   }
   [[noreturn]] void fail(std::int64_t offset, std::string message, std::string hint = {}) const {
-    fail_at(source_.name(), offset, std::move(message), std::move(hint));
+    fail_at(name_, offset, std::move(message), std::move(hint));
   }
 
  private:
@@ -133,11 +105,7 @@ class GgufStream {
   void take(std::int64_t length, std::string_view what, const Use& use) {
     check_room(length, what);
     while (length > 0) {
-      if (position_ < buffer_begin_ || position_ >= buffer_end_) {
-        buffer_begin_ = position_;
-        buffer_end_ = position_ + std::min(static_cast<std::int64_t>(buffer_.size()), left());
-        source_.read(position_, std::span(buffer_).first(static_cast<std::size_t>(buffer_end_ - buffer_begin_)));
-      }
+      if (position_ < buffer_begin_ || position_ >= buffer_end_) fill();
       const std::int64_t part = std::min(length, buffer_end_ - position_);
       use(std::string_view(buffer_.data() + (position_ - buffer_begin_), static_cast<std::size_t>(part)));
       position_ += part;
@@ -145,10 +113,29 @@ class GgufStream {
     }
   }
 
-  const ByteSource& source_;
+  // The bytes from here on, as many as are there.
+  void fill() {
+    buffer_begin_ = position_;
+    buffer_end_ = position_ + std::min(kBuffer, left());
+    buffer_.resize(static_cast<std::size_t>(buffer_end_ - buffer_begin_));
+    if (!file_) {
+      memory_.copy(buffer_.data(), buffer_.size(), static_cast<std::size_t>(position_));
+      return;
+    }
+    for (std::span<char> into = buffer_; !into.empty();) {
+      const std::int64_t got = file_->read_some(buffer_end_ - std::ssize(into), into);
+      if (got == 0) file_->fail("became shorter while it was read");
+      into = into.subspan(static_cast<std::size_t>(got));
+    }
+  }
+
+  std::string name_;
+  std::optional<RegularFile> file_;  // none: memory_
+  std::string_view memory_;
+  std::int64_t size_ = 0;
   std::int64_t position_ = 0;
   bool big_endian_ = false;
-  std::vector<char> buffer_;  // bytes [buffer_begin_, buffer_end_) of the source
+  std::vector<char> buffer_;  // bytes [buffer_begin_, buffer_end_)
   std::int64_t buffer_begin_ = 0;
   std::int64_t buffer_end_ = 0;
 };
@@ -162,13 +149,6 @@ struct GgufBudget {
   std::int64_t entries = 32'768;
   std::int64_t tensors = 65'536;
   std::int64_t kept_bytes = std::int64_t{8} << 20;  // keys, names, strings and numbers
-};
-
-struct GgufHeader {
-  int version = 3;
-  bool big_endian = false;
-  std::vector<GgufEntry> metadata;
-  std::vector<GgufTensorInfo> tensors;
 };
 
 // Indices of `items` in the order of key(item); equal items keep theirs.
@@ -223,9 +203,13 @@ double real_value(std::uint64_t raw, int bytes) {
 // but one bad tensor does not hide the next. Names of tensors are not compared (they may be in different files).
 class HeaderReader {
  public:
-  HeaderReader(const ByteSource& source, GgufBudget& budget) : source_(source), stream_(source), budget_(budget) {}
+  HeaderReader(GgufStream& stream, GgufBudget& budget) : stream_(stream), budget_(budget) {
+    header_.path = stream.name();
+    header_.shards = {stream.name()};
+    header_.file_bytes = stream.size();
+  }
 
-  GgufHeader read() {
+  GgufFile read() {
     try {
       read_magic_and_version();
       read_counts();
@@ -238,13 +222,14 @@ class HeaderReader {
       errors_.insert(errors_.end(), error.diagnostics().begin(), error.diagnostics().end());
     }
     if (!errors_.empty()) throw Error(ErrorKind::bad_input, std::move(errors_));
+    for (const GgufTensorInfo& info : header_.tensors) header_.tensor_bytes += info.bytes;
     return std::move(header_);
   }
 
  private:
   // Something wrong that does not keep the rest from being read.
   void report(std::int64_t offset, std::string message, std::string_view hint = {}) {
-    errors_.push_back({{source_.name(), 0, 0, offset}, std::move(message), std::string(hint)});
+    errors_.push_back({{stream_.name(), 0, 0, offset}, std::move(message), std::string(hint)});
     if (errors_.size() >= kMaxErrors) stream_.fail(offset, "too many errors: the rest of the file is not read");
   }
 
@@ -344,7 +329,7 @@ class HeaderReader {
     const std::int64_t offset = stream_.position();
     switch (type.kind) {
       case Kind::string: {
-        const std::int64_t bytes = length(source_.size(), "a string");
+        const std::int64_t bytes = length(stream_.size(), "a string");
         if (bytes <= kMaxString) {
           keep(bytes, offset);
           return stream_.text(bytes, "a string");
@@ -381,7 +366,7 @@ class HeaderReader {
 
     GgufArray result{.length = static_cast<std::int64_t>(count), .numbers = {}};
     if (type.kind == Kind::string) {
-      for (std::uint64_t i = 0; i < count; ++i) stream_.skip(length(source_.size(), "a string"), "a string");
+      for (std::uint64_t i = 0; i < count; ++i) stream_.skip(length(stream_.size(), "a string"), "a string");
       return result;
     }
     if (result.length > kMaxNumbers) {
@@ -472,7 +457,7 @@ class HeaderReader {
 
     const std::int64_t offset_offset = stream_.position();
     const std::uint64_t data_offset = stream_.integer(8, "the offset of a tensor");
-    if (data_offset > static_cast<std::uint64_t>(source_.size())) {
+    if (data_offset > static_cast<std::uint64_t>(stream_.size())) {
       report(offset_offset,
              fmt::format("tensor {} starts at offset {}: beyond the end of the file", quote(info.name), data_offset));
     } else if (data_offset % static_cast<std::uint64_t>(alignment_) != 0) {
@@ -492,7 +477,7 @@ class HeaderReader {
     std::int64_t end = 0;
     for (GgufTensorInfo& info : header_.tensors) {
       info.data_offset += data;
-      const std::int64_t room = source_.size() - info.data_offset;
+      const std::int64_t room = stream_.size() - info.data_offset;
       if (info.bytes <= room) continue;
       if (first_cut == nullptr) first_cut = &info;
       ++cut;
@@ -504,7 +489,7 @@ class HeaderReader {
     const std::string others = cut == 1 ? "ends" : fmt::format("and {} more end", cut - 1);
     report(first_cut->offset,
            fmt::format("the data of tensor {} {} beyond the end of the file, which has {} bytes instead of at least {}",
-                       quote(first_cut->name), others, source_.size(), end),
+                       quote(first_cut->name), others, stream_.size(), end),
            "the file may be incomplete");
   }
 
@@ -519,10 +504,9 @@ class HeaderReader {
     }
   }
 
-  const ByteSource& source_;
-  GgufStream stream_;
+  GgufStream& stream_;
   GgufBudget& budget_;
-  GgufHeader header_;
+  GgufFile header_;
   std::uint64_t entries_ = 0;
   std::uint64_t tensors_ = 0;
   std::int64_t alignment_ = 32;  // of the data, unless the metadata says otherwise
@@ -541,30 +525,24 @@ struct Split {
   std::int64_t offset = 0;  // of split.count in the file
 };
 
-const GgufEntry* find_entry(const std::vector<GgufEntry>& metadata, std::string_view key) {
-  const auto found = std::ranges::find_if(metadata, [&](const GgufEntry& e) { return e.key == key; });
-  return found == metadata.end() ? nullptr : &*found;
-}
-
-std::optional<std::int64_t> integer(const std::string& path, const std::vector<GgufEntry>& metadata,
-                                    std::string_view key, std::int64_t least, std::int64_t most) {
-  const GgufEntry* entry = find_entry(metadata, key);
+std::optional<std::int64_t> integer(const GgufFile& file, std::string_view key, std::int64_t least, std::int64_t most) {
+  const GgufEntry* entry = file.find(key);
   if (entry == nullptr) return std::nullopt;
   const std::int64_t* value = std::get_if<std::int64_t>(&entry->value);
   if (value == nullptr || *value < least || *value > most) {
-    fail_at(path, entry->offset, fmt::format("{} must be an integer from {} to {}", key, least, most));
+    fail_at(file.shards.front(), entry->offset, fmt::format("{} must be an integer from {} to {}", key, least, most));
   }
   return *value;
 }
 
-Split split_of(const std::string& path, const std::vector<GgufEntry>& metadata) {
+Split split_of(const GgufFile& file) {
   Split split;
   // gguf-split writes 0 or no count into a file that it merged.
-  split.count = std::max<std::int64_t>(1, integer(path, metadata, "split.count", 0, kMaxShards).value_or(1));
+  split.count = std::max<std::int64_t>(1, integer(file, "split.count", 0, kMaxShards).value_or(1));
   if (split.count == 1) return split;
-  split.offset = find_entry(metadata, "split.count")->offset;
-  const std::optional<std::int64_t> number = integer(path, metadata, "split.no", 0, split.count - 1);
-  if (!number) fail_at(path, split.offset, "split.count without split.no");
+  split.offset = file.find("split.count")->offset;
+  const std::optional<std::int64_t> number = integer(file, "split.no", 0, split.count - 1);
+  if (!number) fail_at(file.path, split.offset, "split.count without split.no");
   split.number = *number;
   return split;
 }
@@ -573,31 +551,24 @@ std::string shard_ending(std::int64_t number, std::int64_t count) {
   return fmt::format("-{:05}-of-{:05}.gguf", number + 1, count);
 }
 
-// Adds what one file of the model says; `shards` must hold its path already.
-void append(GgufFile& file, GgufHeader header, std::int64_t file_bytes) {
-  const int shard = static_cast<int>(file.shards.size()) - 1;
-  if (shard == 0) {
-    file.version = header.version;
-    file.big_endian = header.big_endian;
-    file.metadata = std::move(header.metadata);
+// Adds the tensors of a further file of the model.
+void append(GgufFile& file, GgufFile shard) {
+  for (GgufTensorInfo& info : shard.tensors) {
+    info.shard = static_cast<int>(file.shards.size());
+    file.tensors.push_back(std::move(info));
   }
-  for (GgufTensorInfo& info : header.tensors) {
-    info.shard = shard;
-    file.tensor_bytes += info.bytes;
-  }
-  file.tensors.insert(file.tensors.end(), std::move_iterator(header.tensors.begin()),
-                      std::move_iterator(header.tensors.end()));
-  file.file_bytes += file_bytes;
+  file.shards.push_back(std::move(shard.path));
+  file.tensor_bytes += shard.tensor_bytes;
+  file.file_bytes += shard.file_bytes;
 }
 
 // gguf-split writes the count of all shards into each of them, and leaves it in the file that it merges them into.
 void check_count(const GgufFile& file) {
   constexpr std::string_view kKey = "split.tensors.count";
-  const std::string& first = file.shards.front();
-  const std::optional<std::int64_t> count = integer(first, file.metadata, kKey, 0, INT64_MAX);
+  const std::optional<std::int64_t> count = integer(file, kKey, 0, INT64_MAX);
   if (!count || *count == static_cast<std::int64_t>(file.tensors.size())) return;
   const bool split = file.shards.size() > 1;
-  fail_at(first, file.find(kKey)->offset,
+  fail_at(file.shards.front(), file.find(kKey)->offset,
           fmt::format("{} is {}, but the {} {} tensors", kKey, *count, split ? "shards hold" : "file holds",
                       file.tensors.size()),
           split ? "" : "a shard whose split.count is lost is not a whole model");
@@ -632,61 +603,52 @@ GgufFile read_shards(const std::string& path, const Split& given) {
   const std::string prefix = path.substr(0, path.size() - ending.size());
 
   GgufFile file;
-  file.path = path;
   GgufBudget budget;
   for (std::int64_t number = 0; number < given.count; ++number) {
-    file.shards.push_back(prefix + shard_ending(number, given.count));
-    const std::string& shard = file.shards.back();
-    const ByteSource source(shard);
-    GgufHeader header = HeaderReader(source, budget).read();
-    const Split split = split_of(shard, header.metadata);
+    GgufStream stream(prefix + shard_ending(number, given.count));
+    GgufFile header = HeaderReader(stream, budget).read();
+    const Split split = split_of(header);
     if (split.count != given.count || split.number != number) {
-      fail_at(shard, split.offset,
+      fail_at(header.path, split.offset,
               fmt::format("is shard {} of {} by its metadata, but {} of {} by its name", split.number + 1, split.count,
                           number + 1, given.count));
     }
-    if (number > 0 && header.big_endian != file.big_endian) {
-      fail_at(shard, 4, "its byte order differs from that of " + file.shards.front());
+    if (number == 0) {
+      file = std::move(header);
+      continue;
     }
-    append(file, std::move(header), source.size());
+    if (header.big_endian != file.big_endian) {
+      fail_at(header.path, 4, "its byte order differs from that of " + file.path);
+    }
+    append(file, std::move(header));
   }
-  return file;
-}
-
-GgufFile single(const ByteSource& source, GgufHeader header) {
-  GgufFile file;
-  file.path = source.name();
-  file.shards = {source.name()};
-  append(file, std::move(header), source.size());
+  file.path = path;
   return file;
 }
 
 }  // namespace
 
-const GgufEntry* GgufFile::find(std::string_view key) const { return find_entry(metadata, key); }
+const GgufEntry* GgufFile::find(std::string_view key) const {
+  const auto found = std::ranges::find(metadata, key, &GgufEntry::key);
+  return found == metadata.end() ? nullptr : &*found;
+}
 
 bool is_gguf(const std::string& path) {
   try {
-    const ByteSource source(path);
-    std::array<char, 4> magic{};
-    if (source.size() < static_cast<std::int64_t>(magic.size())) return false;
-    source.read(0, magic);
-    return is_gguf_magic({magic.data(), magic.size()});
+    return is_gguf_magic(GgufStream(path).text(4, "the magic number"));
   } catch (const Error&) {
     return false;
   }
 }
 
 GgufFile read_gguf(const std::string& path) {
-  const ByteSource source(path);
+  GgufStream stream(path);
   GgufBudget budget;
-  GgufHeader header = HeaderReader(source, budget).read();
-  const Split split = split_of(path, header.metadata);
-  GgufFile file;
-  if (split.count == 1) {
-    file = single(source, std::move(header));
-  } else {
-    header = {};  // each shard's header takes milliseconds, so the given one is simply read again in its turn
+  GgufFile file = HeaderReader(stream, budget).read();
+  const Split split = split_of(file);
+  // Each shard's header takes milliseconds, so the given one is simply read again in its turn.
+  if (split.count > 1) {
+    file = {};
     file = read_shards(path, split);
   }
   check_count(file);
@@ -695,9 +657,9 @@ GgufFile read_gguf(const std::string& path) {
 }
 
 GgufFile parse_gguf(std::string_view bytes, const std::string& name) {
-  const ByteSource source(bytes, name);
+  GgufStream stream(bytes, name);
   GgufBudget budget;
-  GgufFile file = single(source, HeaderReader(source, budget).read());
+  GgufFile file = HeaderReader(stream, budget).read();
   check_names(file);
   return file;
 }

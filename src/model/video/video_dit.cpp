@@ -1,5 +1,5 @@
 // Video diffusion transformers and the reader of their descriptors (models/stdit*.yaml).
-#include "model/video_dit.h"
+#include "model/video/video_dit.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,6 @@
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "model/reading.h"
-#include "model/video_parameters.h"
-#include "model/video_shape.h"
 
 namespace llmperf::model {
 namespace {
@@ -34,17 +32,6 @@ constexpr IntRange kFrameRange = {1, 10'000};
 constexpr std::size_t kMaxLevels = 8;
 constexpr double kMaxRate = 10'000;
 
-// A mapping that must be there; `read` gets its reader.
-template <class Read>
-void require_mapping(Reader& reader, std::string_view key, Read&& read) {
-  if (auto part = reader.optional_mapping(key)) {
-    read(*part);
-    part->finish();
-  } else if (!reader.has(key)) {
-    reader.problem(key, fmt::format("missing key '{}' in the model", key));
-  }
-}
-
 std::vector<std::int64_t> read_levels(Reader& reader, std::string_view key, IntRange range) {
   std::vector<std::int64_t> levels = reader.optional_ints(key, range);
   if (levels.size() > kMaxLevels) {
@@ -54,8 +41,7 @@ std::vector<std::int64_t> read_levels(Reader& reader, std::string_view key, IntR
   return levels;
 }
 
-TextEncoder read_text_encoder(Reader& reader) {
-  TextEncoder t;
+void read(Reader& reader, TextEncoder& t) {
   t.name = reader.require_string("name");
   t.vocab = reader.require_int("vocab_size", kVocabRange);
   t.hidden = reader.require_int("hidden_size", kHiddenRange);
@@ -67,11 +53,9 @@ TextEncoder read_text_encoder(Reader& reader) {
   constexpr std::array<std::string_view, 3> kTypes = {"fp32", "fp16", "bf16"};
   constexpr std::array<Dtype, 3> kStored = {Dtype::fp32, Dtype::fp16, Dtype::bf16};
   t.stored = kStored[reader.choice("stored", kTypes)];
-  return t;
 }
 
-ImageAutoencoder read_image_decoder(Reader& reader) {
-  ImageAutoencoder a;
+void read(Reader& reader, ImageAutoencoder& a) {
   a.name = reader.require_string("name");
   a.latent_channels = reader.require_int("latent_channels", kChannelRange);
   a.channels = read_levels(reader, "channels", kChannelRange);
@@ -81,11 +65,9 @@ ImageAutoencoder read_image_decoder(Reader& reader) {
   }
   a.blocks = reader.require_int("blocks", kBlockRange);
   a.micro_batch = reader.require_int("micro_batch", kFrameRange);
-  return a;
 }
 
-TemporalAutoencoder read_temporal_decoder(Reader& reader) {
-  TemporalAutoencoder a;
+void read(Reader& reader, TemporalAutoencoder& a) {
   a.name = reader.require_string("name");
   a.channels = read_levels(reader, "channels", kChannelRange);
   a.halves = read_levels(reader, "halves", {0, 1});
@@ -95,24 +77,22 @@ TemporalAutoencoder read_temporal_decoder(Reader& reader) {
   }
   a.blocks = reader.require_int("blocks", kBlockRange);
   a.chunk = reader.require_int("chunk", kFrameRange);
-  return a;
 }
 
-VideoSampler read_sampler(Reader& reader) {
-  VideoSampler s;
+void read(Reader& reader, VideoSampler& s) {
   s.name = reader.require_string("name");
   s.steps = reader.require_int("steps", kStepRange);
   s.guidance_scale = reader.require_double("guidance_scale", 0, 1000);
-  return s;
 }
 
-void read_size_embedders(Reader& reader, VideoDit& m) {
-  for (Reader& item : reader.optional_mappings("size_embedders")) {
-    VideoDit::SizeEmbedder e;
-    e.what = item.require_string("what");
-    e.width = item.require_int("width", kHiddenRange);
-    item.finish();
-    m.size_embedders.push_back(std::move(e));
+// A mapping that must be there, unless it is `optional`.
+template <class Part>
+void read_part(Reader& reader, std::string_view key, Part& value, bool optional = false) {
+  if (auto part = reader.optional_mapping(key)) {
+    read(*part, value);
+    part->finish();
+  } else if (!optional) {
+    reader.problem(key, fmt::format("missing key '{}' in the model", key));
   }
 }
 
@@ -134,7 +114,10 @@ void read_transformer(Reader& reader, VideoDit& m) {
   m.timestep_channels = reader.require_int("timestep_channels", kChannelRange);
   m.text_channels = reader.require_int("text_channels", kHiddenRange);
   m.text_tokens = reader.require_int("text_tokens", kFrameRange);
-  read_size_embedders(reader, m);
+  for (Reader& item : reader.optional_mappings("size_embedders")) {
+    m.size_embedders.push_back({item.require_string("what"), item.require_int("width", kHiddenRange)});
+    item.finish();
+  }
 }
 
 }  // namespace
@@ -174,13 +157,10 @@ VideoDit parse_video_dit(const descriptor::Document& document) {
   read_transformer(reader, m);
   m.frame_rate = reader.require_double("frame_rate", 0.1, kMaxRate);
   m.frames_per_second = reader.require_double("frames_per_second", 0.1, kMaxRate);
-  require_mapping(reader, "sampler", [&](Reader& part) { m.sampler = read_sampler(part); });
-  require_mapping(reader, "text_encoder", [&](Reader& part) { m.text_encoder = read_text_encoder(part); });
-  require_mapping(reader, "image_decoder", [&](Reader& part) { m.image_decoder = read_image_decoder(part); });
-  if (auto part = reader.optional_mapping("temporal_decoder")) {
-    m.temporal_decoder = read_temporal_decoder(*part);
-    part->finish();
-  }
+  read_part(reader, "sampler", m.sampler);
+  read_part(reader, "text_encoder", m.text_encoder);
+  read_part(reader, "image_decoder", m.image_decoder);
+  read_part(reader, "temporal_decoder", m.temporal_decoder, true);
   if (is_sound(reader, "text_channels", kHiddenRange) && m.text_encoder.hidden > 0 &&
       m.text_encoder.hidden != m.text_channels) {
     reader.problem("text_channels", fmt::format("text_channels ({}) is not the hidden_size ({}) of the text encoder",
@@ -448,20 +428,20 @@ const std::vector<std::string>& video_aspects() {
 VideoSize parse_video_size(std::string_view resolution, std::string_view aspect) {
   if (const std::optional<VideoSize> size = explicit_size(resolution)) {
     if (!aspect.empty()) {
-      throw Error::bad_input(fmt::format("--aspect: {} already says height and width", quote(resolution)),
+      throw Error::bad_input(fmt::format("`aspect`: {} already says height and width", quote(resolution)),
                              "leave it out");
     }
     return *size;
   }
   const auto* row = std::ranges::find_if(kResolutions, [&](const Resolution& r) { return r.name == resolution; });
   if (row == kResolutions.end()) {
-    throw Error::bad_input(fmt::format("--resolution: unknown resolution {}", quote(resolution)),
+    throw Error::bad_input(fmt::format("`resolution`: unknown resolution {}", quote(resolution)),
                            name_hint(resolution, video_resolutions()) + " HEIGHTxWIDTH is understood too.");
   }
   const std::string_view wanted = aspect.empty() ? kDefaultAspect : aspect;
   const auto* column = std::ranges::find(kAspects, wanted);
   if (column == kAspects.end()) {
-    throw Error::bad_input(fmt::format("--aspect: unknown aspect ratio {} (height:width)", quote(wanted)),
+    throw Error::bad_input(fmt::format("`aspect`: unknown aspect ratio {} (height:width)", quote(wanted)),
                            name_hint(wanted, video_aspects()));
   }
   return row->sizes[static_cast<std::size_t>(column - kAspects.begin())];
@@ -469,7 +449,7 @@ VideoSize parse_video_size(std::string_view resolution, std::string_view aspect)
 
 std::int64_t frames_of_seconds(const VideoDit& model, double seconds) {
   if (!(seconds > 0) || seconds * model.frames_per_second > static_cast<double>(kMaxFrames)) {
-    throw Error::bad_input(fmt::format("--seconds: {:g} s is no length of a video", seconds), "--seconds 4");
+    throw Error::bad_input(fmt::format("`seconds`: {:g} s is no length of a video", seconds), "`seconds` 4");
   }
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(seconds * model.frames_per_second)));
 }
@@ -484,12 +464,12 @@ std::int64_t latent_frames(const VideoDit& model, std::int64_t frames) {
 VideoShape video_shape(const VideoDit& model, VideoSize size, std::int64_t frames) {
   const std::int64_t scale = model.image_decoder.scale();
   if (frames < 1 || frames > kMaxFrames) {
-    throw Error::bad_input(fmt::format("--frames: {} frames leave no latent frame to generate", frames),
+    throw Error::bad_input(fmt::format("`frames`: {} frames leave no latent frame to generate", frames),
                            fmt::format("1 (an image) to {}", kMaxFrames));
   }
   for (const std::int64_t side : {size.height, size.width}) {
     if (side >= scale && side <= kMaxPixels) continue;
-    throw Error::bad_input(fmt::format("--resolution: {}x{} has no latent: a latent pixel is {} x {} of a frame",
+    throw Error::bad_input(fmt::format("`resolution`: {}x{} has no latent: a latent pixel is {} x {} of a frame",
                                        size.height, size.width, scale, scale),
                            fmt::format("sides of {} to {} pixels", scale, kMaxPixels));
   }
