@@ -2,8 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <type_traits>
-#include <utility>
 #include <variant>
 
 #include "cost/work.h"
@@ -16,14 +14,6 @@
 namespace llmperf::mapper::tile {
 
 using Problem = std::variant<GemmProblem, AttentionProblem, VectorProblem>;
-
-template <typename Problem>
-using SearchOf =
-    std::conditional_t<std::is_same_v<Problem, GemmProblem>, GemmSearch,
-                       std::conditional_t<std::is_same_v<Problem, AttentionProblem>, AttentionSearch, VectorSearch>>;
-template <typename Problem>
-using ChoiceOf =
-    typename decltype(std::declval<SearchOf<Problem>&>().best(std::declval<const Problem&>(), 1))::value_type;
 
 // `work` is that of one execution of the op. Nothing for ops that the tiles have no part in, and for the backward pass
 // of attention.

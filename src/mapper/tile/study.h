@@ -9,7 +9,6 @@
 
 #include "mapper/tile/description.h"
 #include "mapper/tile/op_problem.h"
-#include "mapper/tile/published.h"
 
 namespace llmperf::mapper::tile {
 

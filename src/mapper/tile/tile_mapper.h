@@ -1,7 +1,6 @@
 // Mappings of ops on an array of tiles, selected and kept, so that a shape is searched once.
 #pragma once
 
-#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -11,11 +10,7 @@
 
 #include "hardware/runtime_profile.h"
 #include "mapper/roofline/roofline.h"
-#include "mapper/tile/attention.h"
-#include "mapper/tile/gemm.h"
 #include "mapper/tile/op_problem.h"
-#include "mapper/tile/selection.h"
-#include "mapper/tile/vector.h"
 
 namespace llmperf::mapper::tile {
 
@@ -32,6 +27,8 @@ enum class Kernel : unsigned char { product, prompt_product, attention };
 
 // What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
 Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel = Kernel::product);
+
+using AnyMapped = std::variant<Mapped<GemmProblem>, Mapped<AttentionProblem>, Mapped<VectorProblem>>;
 
 // An op as mappings are searched for it.
 struct Posed {
@@ -56,8 +53,7 @@ class TileMapper {
 
   // Of a product that is nothing special to a stack. References stay valid. Throws Error(bad_input) for a type that the
   // matrix units do not multiply.
-  template <typename Problem>
-  const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, Dtype dtype) const;
+  const AnyMapped& map(const Problem& problem, Dtype dtype) const;
   const Machine& machine(Dtype dtype) const;
   // Nothing where the tiles have no part in the op, or formulas stand in for mappings.
   std::optional<Posed> pose(const graph::Op& op, const cost::Work& work) const;
@@ -74,8 +70,12 @@ class TileMapper {
  private:
   struct Array;  // for operands of some types, on the machine that an op of its kind finds
   Array& array(const Operands& operands, Kernel kernel) const;
-  Array* array(const graph::Op& op, const cost::Work& work,
-               const Problem& problem) const;  // null: no matrix unit for it
+  struct Placed {
+    Problem problem;
+    Array* on = nullptr;
+  };
+  // Nothing where the tiles have no part in the op, or no matrix unit for it.
+  std::optional<Placed> placed(const graph::Op& op, const cost::Work& work) const;
 
   const hardware::Device* device_;
   bool published_;
