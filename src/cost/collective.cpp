@@ -193,14 +193,12 @@ class Writer {
   Writer(const Links& links, const Exchange& x, Candidates& found) : links_(links), x_(x), found_(found) {}
 
   void add(Algorithm algorithm, double steps, double sent, double busiest, BytesPerSecond rate, double calls = 1) {
-    CollectiveCost cost;
-    cost.algorithm = algorithm;
-    cost.steps = steps;
-    cost.sent = Bytes{sent};
-    cost.busiest_link = Bytes{busiest};
-    cost.latency = calls * x_.start(links_) + steps * links_.latency;
-    cost.transfer = cost.busiest_link / rate * x_.adding(links_);
-    found_.add(cost);
+    found_.add({.algorithm = algorithm,
+                .steps = steps,
+                .sent = Bytes{sent},
+                .busiest_link = Bytes{busiest},
+                .latency = calls * x_.start(links_) + steps * links_.latency,
+                .transfer = Bytes{busiest} / rate * x_.adding(links_)});
   }
 
   void full_mesh() {
@@ -434,14 +432,14 @@ CollectiveCost by_library(const Links& links, const Exchange& x, const Candidate
 // All-reduces that the switch adds up; `none` where it does not.
 CollectiveCost by_switch(const Links& links, const Exchange& x) {
   constexpr std::int64_t kLeastRanks = 5;
-  CollectiveCost cost;
   const bool can = links.reduces && links.chunks->in_switch.value > 0;
-  if (!can || x.kind != CollectiveKind::all_reduce || x.ranks < kLeastRanks) return cost;
-  cost.algorithm = Algorithm::in_switch;
-  cost.steps = 1;
-  cost.sent = cost.busiest_link = Bytes{x.bytes};
-  cost.latency = links.launch + links.chunks->switch_launch;
-  cost.transfer = cost.sent / links.chunks->in_switch;
+  if (!can || x.kind != CollectiveKind::all_reduce || x.ranks < kLeastRanks) return {};
+  CollectiveCost cost{.algorithm = Algorithm::in_switch,
+                      .steps = 1,
+                      .sent = Bytes{x.bytes},
+                      .busiest_link = Bytes{x.bytes},
+                      .latency = links.launch + links.chunks->switch_launch,
+                      .transfer = Bytes{x.bytes} / links.chunks->in_switch};
   add_chunks(links, 0, 1, cost);
   return cost;
 }
@@ -458,14 +456,13 @@ CollectiveCost by_custom(const Links::Custom& custom, const Exchange& x) {
   constexpr double kOneShotOfFew = 512.0 * 1024;
   constexpr double kOneShot = 256.0 * 1024;
   const bool one = x.ranks == 2 || x.bytes < (d(x.ranks) <= kFew ? kOneShotOfFew : kOneShot);
-  CollectiveCost cost;
-  cost.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot;
-  cost.steps = one ? 1 : 2;
-  cost.sent = Bytes{one ? x.others() * x.bytes : x.ring_bytes()};
-  cost.busiest_link = cost.sent;
-  cost.latency = custom.launch + x.others() * custom.rank + (one ? Seconds{} : custom.second);
-  cost.transfer = cost.sent / (one ? custom.one_shot : custom.two_shot);
-  return cost;
+  const Bytes sent{one ? x.others() * x.bytes : x.ring_bytes()};
+  return {.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot,
+          .steps = one ? 1.0 : 2.0,
+          .sent = sent,
+          .busiest_link = sent,
+          .latency = custom.launch + x.others() * custom.rank + (one ? Seconds{} : custom.second),
+          .transfer = sent / (one ? custom.one_shot : custom.two_shot)};
 }
 
 Candidates on_topology(const Links& links, const Exchange& exchange) {
@@ -749,20 +746,19 @@ Candidates over_levels(const Extent& extent, const Exchange& x) {
 //
 // for T tokens of a device, k experts of each, and links of L. `none` for other exchanges.
 CollectiveCost by_expert_kernel(const Cluster& cluster, const graph::Collective& c, const Extent& extent) {
-  CollectiveCost cost;
-  if (!cluster.experts || c.routing.experts == 0 || extent.far().level == Level::network) return cost;
+  if (!cluster.experts || c.routing.experts == 0 || extent.far().level == Level::network) return {};
   const Cluster::ExpertExchange& kernel = *cluster.experts;
   const double tokens = c.rows / (d(c.ranks) * reached(c.routing, c.routing.experts / c.ranks));
-  if (tokens > kernel.tokens * (1 + 1e-9)) return cost;
-  cost.algorithm = Algorithm::one_shot;
-  cost.steps = 1;
-  cost.level = extent.far().level;
-  cost.sent = tokens * d(c.routing.per_token) * d(c.ranks - 1) / d(c.ranks) * (c.bytes() / c.rows);
-  cost.busiest_link = cost.sent;
-  cost.latency = kernel.launch + log2_rounds(c.ranks) * kernel.round;
-  if (!c.routing.returns) cost.latency = cost.latency + kernel.there;
-  cost.transfer = cost.sent / (kernel.share * extent.far().links->per_device);
-  return cost;
+  if (tokens > kernel.tokens * (1 + 1e-9)) return {};
+  const Bytes sent = tokens * d(c.routing.per_token) * d(c.ranks - 1) / d(c.ranks) * (c.bytes() / c.rows);
+  return {
+      .algorithm = Algorithm::one_shot,
+      .steps = 1,
+      .sent = sent,
+      .busiest_link = sent,
+      .level = extent.far().level,
+      .latency = kernel.launch + log2_rounds(c.ranks) * kernel.round + (c.routing.returns ? Seconds{} : kernel.there),
+      .transfer = sent / (kernel.share * extent.far().links->per_device)};
 }
 
 Candidates candidates(const Cluster& cluster, const graph::Collective& c) {

@@ -241,8 +241,9 @@ AttentionProblem::Extent extent_of(const AttentionProblem& p, const AttentionMap
           divided("keys", p.keys, g.k, map.ty)};
 }
 
-double sram_of(const AttentionProblem& p, const AttentionMapping& map) {
-  const AttentionProblem::Extent e = extent_of(p, map);
+namespace {
+
+double sram_of(const AttentionProblem& p, const AttentionMapping& map, const AttentionProblem::Extent& e) {
   const double pairs = d(map.hb);
   const double rows = pairs * d(e.rows.block);
   const double keys = d(e.keys.block);
@@ -262,6 +263,10 @@ double sram_of(const AttentionProblem& p, const AttentionMapping& map) {
                                                             : partial);
   return kv + q + scores + o;
 }
+
+}  // namespace
+
+double sram_of(const AttentionProblem& p, const AttentionMapping& map) { return sram_of(p, map, extent_of(p, map)); }
 
 void lower(const Machine& machine, const AttentionProblem& problem, const AttentionMapping& mapping,
            Schedule& schedule) {
@@ -291,9 +296,9 @@ double blocks_beyond(double most, double step, double hidden, double blocks) {
 // A block of rows and keys is first bounded with what is best for the bound: K and V handed on, kept if a tile has room
 // for them, units overlapped. In the order of these bounds everything else is gone through, each under its own; of
 // slots the most that fit.
-double bound_of(const Machine& m, const AttentionProblem& p, const AttentionMapping& map) {
+double bound_of(const Machine& m, const AttentionProblem& p, const AttentionMapping& map,
+                const AttentionProblem::Extent& e) {
   const Grid& g = *map.grid;
-  const AttentionProblem::Extent e = extent_of(p, map);
   const double sharers = map.feed == Feed::direct ? 1 : g.a.length;
   const double tile_pairs = d(e.pairs.part);
 
@@ -349,14 +354,15 @@ double bound_of(const Machine& m, const AttentionProblem& p, const AttentionMapp
 }
 
 // As many slots as there is room for, those of K and V first.
-bool take_slots(const Machine& machine, const AttentionProblem& p, AttentionMapping& map) {
+bool take_slots(const Machine& machine, const AttentionProblem& p, AttentionMapping& map,
+                const AttentionProblem::Extent& e) {
   constexpr std::array<std::array<int, 2>, 6> kSlots = {{{3, 2}, {2, 2}, {3, 1}, {2, 1}, {1, 2}, {1, 1}}};
   const bool stays = map.resident || map.keys_outside;
   for (const auto& [kv, q] : kSlots) {
     if (stays && kv != 2) continue;
     map.kv_slots = kv;
     map.q_slots = q;
-    if (sram_of(p, map) <= machine.sram) return true;
+    if (sram_of(p, map, e) <= machine.sram) return true;
   }
   return false;
 }
@@ -420,18 +426,20 @@ class AttentionExploration {
     map.results = Results::in_place;
     map.overlapped = false;
     map.feed = map.grid->a.length > 1 ? Feed::ring : Feed::direct;  // the least memory
-    map.resident = !map.keys_outside && extent_of(p_, map).rows.blocks > 1;
-    if (map.resident && sram_of(p_, map) > machine_.sram) map.resident = false;
-    if (sram_of(p_, map) > machine_.sram) return false;
+    const AttentionProblem::Extent e = extent_of(p_, map);
+    map.resident = !map.keys_outside && e.rows.blocks > 1;
+    if (map.resident && sram_of(p_, map, e) > machine_.sram) map.resident = false;
+    if (sram_of(p_, map, e) > machine_.sram) return false;
     map.overlapped = true;
-    candidates_.push_back({map, bound_of(machine_, p_, map), order_++});
+    candidates_.push_back({map, bound_of(machine_, p_, map, e), order_++});
     return true;
   }
 
   // Everything else for one grid, block and order.
   void expand(AttentionMapping map) {
     const bool shared = map.grid->a.length > 1;
-    const bool reused = !map.keys_outside && extent_of(p_, map).rows.blocks > 1;
+    const AttentionProblem::Extent e = extent_of(p_, map);
+    const bool reused = !map.keys_outside && e.rows.blocks > 1;
     for (const Feed feed : {Feed::multicast, Feed::direct, Feed::ring}) {
       if (!shared && feed != Feed::direct) continue;
       map.feed = feed;
@@ -440,11 +448,11 @@ class AttentionExploration {
         for (const bool resident : {true, false}) {
           if (resident && !reused) continue;
           map.resident = resident;
-          if (bound_of(machine_, p_, map) >= search_.limit()) continue;
+          const double bound = bound_of(machine_, p_, map, e);
+          if (bound >= search_.limit()) continue;
           for (const Results results : {Results::staged, Results::doubled, Results::in_place}) {
             map.results = results;
-            if (!take_slots(machine_, p_, map) || bound_of(machine_, p_, map) >= search_.limit()) continue;
-            search_.consider(p_, map);
+            if (bound < search_.limit() && take_slots(machine_, p_, map, e)) search_.consider(p_, map);
           }
         }
       }
@@ -490,7 +498,7 @@ bool settle(const Machine& machine, const AttentionProblem& p, AttentionMapping&
   map.hb = std::min(map.hb, e.pairs.part);
   if (map.keys_outside || e.rows.blocks == 1) map.resident = false;
   if (map.grid->a.length == 1) map.feed = Feed::direct;
-  return take_slots(machine, p, map);
+  return take_slots(machine, p, map, e);
 }
 
 }  // namespace llmperf::mapper::tile
