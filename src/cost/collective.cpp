@@ -201,41 +201,28 @@ class Writer {
                 .transfer = Bytes{busiest} / rate * x_.adding(links_)});
   }
 
-  void full_mesh() {
+  // Everyone reaches everyone: over a link to each in a full mesh, else through a port of a switch.
+  void everyone() {
+    const bool mesh = links_.topology == Topology::full_mesh;
     const double n = d(x_.ranks);
     const double optimal = x_.phases() * x_.others() * x_.block();
-    const BytesPerSecond rate = links_.per_link;
+    const double whole = x_.others() * x_.bytes;
+    const double messages = links_.serial && !mesh ? x_.others() : 1;
+    const BytesPerSecond rate = mesh ? links_.per_link : links_.per_device;
     if (all_get_all(x_.kind)) {
-      add(Algorithm::one_shot, 1, x_.others() * x_.bytes, x_.bytes, rate);
-      add(Algorithm::two_shot, 2, optimal, 2 * x_.block(), rate);
+      add(Algorithm::one_shot, messages, whole, mesh ? x_.bytes : whole, rate);
+      add(Algorithm::two_shot, 2 * messages, optimal, mesh ? 2 * x_.block() : optimal, rate);
     } else {
-      add(Algorithm::one_shot, 1, optimal, x_.block(), rate);
+      add(Algorithm::one_shot, messages, optimal, mesh ? x_.block() : optimal, rate);
     }
     if (reduces_or_gathers(x_.kind)) {
-      const double rings = x_.ranks == 4 || x_.ranks == 6 ? n - 2 : n - 1;
+      const double rings = !mesh ? 1 : x_.ranks == 4 || x_.ranks == 6 ? n - 2 : n - 1;
       add(Algorithm::ring, x_.ring_rounds() * x_.others(), x_.ring_bytes(), x_.ring_bytes() / rings, rate);
       add(Algorithm::halving_doubling, x_.phases() * log2_rounds(x_.ranks), optimal, optimal, rate);
     } else {
       bruck(rate);
     }
-  }
-
-  void fully_switched() {
-    const double optimal = x_.phases() * x_.others() * x_.block();
-    const double messages = links_.serial ? x_.others() : 1;
-    const BytesPerSecond rate = links_.per_device;
-    if (all_get_all(x_.kind)) {
-      add(Algorithm::one_shot, messages, x_.others() * x_.bytes, x_.others() * x_.bytes, rate);
-      add(Algorithm::two_shot, 2 * messages, optimal, optimal, rate);
-    } else {
-      add(Algorithm::one_shot, messages, optimal, optimal, rate);
-    }
-    if (reduces_or_gathers(x_.kind)) {
-      add(Algorithm::ring, x_.ring_rounds() * x_.others(), x_.ring_bytes(), x_.ring_bytes(), rate);
-      add(Algorithm::halving_doubling, x_.phases() * log2_rounds(x_.ranks), optimal, optimal, rate);
-    } else {
-      bruck(rate);
-    }
+    if (mesh) return;
     if (x_.kind == CollectiveKind::all_reduce) {
       add(Algorithm::tree, 2 * log2_rounds(x_.ranks), 2 * x_.bytes, 2 * x_.bytes, rate);
       if (links_.reduces && !links_.chunks) add(Algorithm::in_switch, 1, x_.bytes, x_.bytes, rate);
@@ -473,14 +460,14 @@ Candidates on_topology(const Links& links, const Exchange& exchange) {
     return found;
   }
   switch (links.topology) {
-    case Topology::full_mesh: writer.full_mesh(); break;
     case Topology::pcie_tree: writer.pcie_tree(); break;
     case Topology::ring: writer.box(1, true); break;
     case Topology::torus_2d: writer.box(2, true); break;
     case Topology::torus_3d: writer.box(3, true); break;
     case Topology::tile_mesh: writer.box(2, false); break;
     case Topology::none:
-    case Topology::fully_switched: writer.fully_switched(); break;
+    case Topology::full_mesh:
+    case Topology::fully_switched: writer.everyone(); break;
   }
   return found;
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "catch.h"
-#include "mapper/tile/op_problem.h"
+#include "mapper/tile/description.h"
 #include "mapper/tile/search.h"
 #include "tile_gemm_samples.h"
 

@@ -4,7 +4,6 @@
 
 #include "catch.h"
 #include "mapper/tile/description.h"
-#include "mapper/tile/op_problem.h"
 #include "mapper/tile/simulation.h"
 #include "tile_gemm_samples.h"
 #include "tile_sums.h"

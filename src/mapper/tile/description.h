@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "mapper/tile/attention.h"
@@ -10,6 +11,8 @@
 #include "mapper/tile/vector.h"
 
 namespace llmperf::mapper::tile {
+
+using Problem = std::variant<GemmProblem, AttentionProblem, VectorProblem>;
 
 struct Operand {
   std::string_view name;

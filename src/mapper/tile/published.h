@@ -8,7 +8,7 @@
 #include <span>
 
 #include "mapper/tile/machine.h"
-#include "mapper/tile/op_problem.h"
+#include "mapper/tile/description.h"
 
 namespace llmperf::mapper::tile {
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "mapper/tile/description.h"
-#include "mapper/tile/op_problem.h"
 
 namespace llmperf::mapper::tile {
 

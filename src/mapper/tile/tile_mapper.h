@@ -8,9 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "cost/work.h"
+#include "graph/op.h"
 #include "hardware/runtime_profile.h"
 #include "mapper/roofline/roofline.h"
-#include "mapper/tile/op_problem.h"
+#include "mapper/tile/description.h"
 
 namespace llmperf::mapper::tile {
 
@@ -27,6 +29,14 @@ enum class Kernel : unsigned char { product, prompt_product, attention };
 
 // What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
 Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel = Kernel::product);
+
+// From an op of a graph to the problem that tiles are given.
+// `work` is that of one execution of the op. Nothing for ops that the tiles have no part in, and for the backward pass
+// of attention.
+// `choices`, if any: of the stack whose kernels these are. They say whether attention computes what a causal mask
+// hides, and what sums are kept in.
+std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work,
+                                  const hardware::KernelChoices* choices = nullptr);
 
 using AnyMapped = std::variant<Mapped<GemmProblem>, Mapped<AttentionProblem>, Mapped<VectorProblem>>;
 
