@@ -46,7 +46,6 @@ struct Predictor::UniqueOp {
   graph::Op op;
   cost::Work work;
   const mapper::Machine* machine;
-  unsigned sections;
   const hardware::KernelChoices& choices() const { return machine->efficiency()->profile().choices; }
 };
 
@@ -79,10 +78,8 @@ Predictor::Predictor(const Measurements& measurements, const std::vector<std::si
   }
   own.throw_if_any();
   dependents_.resize(hardware::kAllParameters);
-  for (std::size_t p = 0; p < dependents_.size(); ++p) {
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (mapper::depends(ops_[i].op, ops_[i].sections, p, ops_[i].choices())) dependents_[p].push_back(i);
-    }
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    for (const std::size_t p : mapper::parameters_of(ops_[i].op, ops_[i].choices())) dependents_[p].push_back(i);
   }
   op_seconds_.resize(ops_.size());
   trial_.resize(ops_.size());
@@ -262,7 +259,7 @@ void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof
   roof.products += work.matrix / rate_of_products(on_host ? *host : device_) * count;
   roof.roof += (op.place == graph::Place::network ? light.roof : light.total) * count;
   const auto [it, added] = index_.try_emplace(key_of(op, work, machine), static_cast<std::uint32_t>(ops_.size()));
-  if (added) ops_.push_back({op, work, &machine, mapper::sections_of(op)});
+  if (added) ops_.push_back({op, work, &machine});
   items_.push_back({it->second, count, op.overlaps});
 }
 
@@ -316,7 +313,7 @@ void Predictor::predict(std::span<const double> values, std::optional<std::size_
   } else {
     trial_ = op_seconds_;
     for (const std::size_t i : dependents_[*changed]) trial_[i] = seconds_of(i);
-    if (mapper::is_of_step(*changed)) trial_overheads = overheads();
+    if (hardware::of_host(*changed)) trial_overheads = overheads();
   }
   const std::vector<double>& times = changed ? trial_ : op_seconds_;
   const std::vector<mapper::StepOverhead>& steps = trial_overheads.empty() ? overheads_ : trial_overheads;
@@ -355,14 +352,15 @@ estimate::Shares Predictor::shares(std::size_t row) const {
 }
 
 std::vector<std::size_t> Predictor::parameters() const {
-  std::vector<std::size_t> result;
   const bool steps = std::any_of(items_of_.begin(), items_of_.end(), [](const RowItems& r) { return r.of != nullptr; });
+  std::vector<bool> launches(hardware::kAllParameters);
+  for (const UniqueOp& op : ops_) {
+    if (const auto host = mapper::host_parameter_of(op.op, op.choices())) launches[*host] = true;
+  }
+  std::vector<std::size_t> result;
   for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
-    const bool formats = p >= hardware::kParameters;
-    const bool used = std::any_of(ops_.begin(), ops_.end(), [&](const UniqueOp& op) {
-      return mapper::depends(op.op, formats ? op.sections | mapper::kStep : op.sections, p, op.choices());
-    });
-    if (used || (steps && !formats && mapper::is_of_step(p))) result.push_back(p);
+    const bool of_step = steps && p < hardware::kParameters && hardware::of_host(p);
+    if (!dependents_[p].empty() || launches[p] || of_step) result.push_back(p);
   }
   return result;
 }

@@ -1,7 +1,7 @@
 // From measured rows to predicted seconds: the ops of every row are built once, then timed as often as a fit wants.
 //
 // A step row becomes the graph of that step, an op row one op. Equal ops of different rows are timed once. An op
-// depends on few parameters (mapper::depends), so that a changed one costs only the ops it has a part in.
+// depends on few parameters (mapper::parameters_of), so that a changed one costs only the ops it has a part in.
 #pragma once
 
 #include <cstdint>

@@ -193,51 +193,36 @@ class Writer {
   Writer(const Links& links, const Exchange& x, Candidates& found) : links_(links), x_(x), found_(found) {}
 
   void add(Algorithm algorithm, double steps, double sent, double busiest, BytesPerSecond rate, double calls = 1) {
-    CollectiveCost cost;
-    cost.algorithm = algorithm;
-    cost.steps = steps;
-    cost.sent = Bytes{sent};
-    cost.busiest_link = Bytes{busiest};
-    cost.latency = calls * x_.start(links_) + steps * links_.latency;
-    cost.transfer = cost.busiest_link / rate * x_.adding(links_);
-    found_.add(cost);
+    found_.add({.algorithm = algorithm,
+                .steps = steps,
+                .sent = Bytes{sent},
+                .busiest_link = Bytes{busiest},
+                .latency = calls * x_.start(links_) + steps * links_.latency,
+                .transfer = Bytes{busiest} / rate * x_.adding(links_)});
   }
 
-  void full_mesh() {
+  // Everyone reaches everyone: over a link to each in a full mesh, else through a port of a switch.
+  void everyone() {
+    const bool mesh = links_.topology == Topology::full_mesh;
     const double n = d(x_.ranks);
     const double optimal = x_.phases() * x_.others() * x_.block();
-    const BytesPerSecond rate = links_.per_link;
+    const double whole = x_.others() * x_.bytes;
+    const double messages = links_.serial && !mesh ? x_.others() : 1;
+    const BytesPerSecond rate = mesh ? links_.per_link : links_.per_device;
     if (all_get_all(x_.kind)) {
-      add(Algorithm::one_shot, 1, x_.others() * x_.bytes, x_.bytes, rate);
-      add(Algorithm::two_shot, 2, optimal, 2 * x_.block(), rate);
+      add(Algorithm::one_shot, messages, whole, mesh ? x_.bytes : whole, rate);
+      add(Algorithm::two_shot, 2 * messages, optimal, mesh ? 2 * x_.block() : optimal, rate);
     } else {
-      add(Algorithm::one_shot, 1, optimal, x_.block(), rate);
+      add(Algorithm::one_shot, messages, optimal, mesh ? x_.block() : optimal, rate);
     }
     if (reduces_or_gathers(x_.kind)) {
-      const double rings = x_.ranks == 4 || x_.ranks == 6 ? n - 2 : n - 1;
+      const double rings = !mesh ? 1 : x_.ranks == 4 || x_.ranks == 6 ? n - 2 : n - 1;
       add(Algorithm::ring, x_.ring_rounds() * x_.others(), x_.ring_bytes(), x_.ring_bytes() / rings, rate);
       add(Algorithm::halving_doubling, x_.phases() * log2_rounds(x_.ranks), optimal, optimal, rate);
     } else {
       bruck(rate);
     }
-  }
-
-  void fully_switched() {
-    const double optimal = x_.phases() * x_.others() * x_.block();
-    const double messages = links_.serial ? x_.others() : 1;
-    const BytesPerSecond rate = links_.per_device;
-    if (all_get_all(x_.kind)) {
-      add(Algorithm::one_shot, messages, x_.others() * x_.bytes, x_.others() * x_.bytes, rate);
-      add(Algorithm::two_shot, 2 * messages, optimal, optimal, rate);
-    } else {
-      add(Algorithm::one_shot, messages, optimal, optimal, rate);
-    }
-    if (reduces_or_gathers(x_.kind)) {
-      add(Algorithm::ring, x_.ring_rounds() * x_.others(), x_.ring_bytes(), x_.ring_bytes(), rate);
-      add(Algorithm::halving_doubling, x_.phases() * log2_rounds(x_.ranks), optimal, optimal, rate);
-    } else {
-      bruck(rate);
-    }
+    if (mesh) return;
     if (x_.kind == CollectiveKind::all_reduce) {
       add(Algorithm::tree, 2 * log2_rounds(x_.ranks), 2 * x_.bytes, 2 * x_.bytes, rate);
       if (links_.reduces && !links_.chunks) add(Algorithm::in_switch, 1, x_.bytes, x_.bytes, rate);
@@ -434,14 +419,14 @@ CollectiveCost by_library(const Links& links, const Exchange& x, const Candidate
 // All-reduces that the switch adds up; `none` where it does not.
 CollectiveCost by_switch(const Links& links, const Exchange& x) {
   constexpr std::int64_t kLeastRanks = 5;
-  CollectiveCost cost;
   const bool can = links.reduces && links.chunks->in_switch.value > 0;
-  if (!can || x.kind != CollectiveKind::all_reduce || x.ranks < kLeastRanks) return cost;
-  cost.algorithm = Algorithm::in_switch;
-  cost.steps = 1;
-  cost.sent = cost.busiest_link = Bytes{x.bytes};
-  cost.latency = links.launch + links.chunks->switch_launch;
-  cost.transfer = cost.sent / links.chunks->in_switch;
+  if (!can || x.kind != CollectiveKind::all_reduce || x.ranks < kLeastRanks) return {};
+  CollectiveCost cost{.algorithm = Algorithm::in_switch,
+                      .steps = 1,
+                      .sent = Bytes{x.bytes},
+                      .busiest_link = Bytes{x.bytes},
+                      .latency = links.launch + links.chunks->switch_launch,
+                      .transfer = Bytes{x.bytes} / links.chunks->in_switch};
   add_chunks(links, 0, 1, cost);
   return cost;
 }
@@ -458,14 +443,13 @@ CollectiveCost by_custom(const Links::Custom& custom, const Exchange& x) {
   constexpr double kOneShotOfFew = 512.0 * 1024;
   constexpr double kOneShot = 256.0 * 1024;
   const bool one = x.ranks == 2 || x.bytes < (d(x.ranks) <= kFew ? kOneShotOfFew : kOneShot);
-  CollectiveCost cost;
-  cost.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot;
-  cost.steps = one ? 1 : 2;
-  cost.sent = Bytes{one ? x.others() * x.bytes : x.ring_bytes()};
-  cost.busiest_link = cost.sent;
-  cost.latency = custom.launch + x.others() * custom.rank + (one ? Seconds{} : custom.second);
-  cost.transfer = cost.sent / (one ? custom.one_shot : custom.two_shot);
-  return cost;
+  const Bytes sent{one ? x.others() * x.bytes : x.ring_bytes()};
+  return {.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot,
+          .steps = one ? 1.0 : 2.0,
+          .sent = sent,
+          .busiest_link = sent,
+          .latency = custom.launch + x.others() * custom.rank + (one ? Seconds{} : custom.second),
+          .transfer = sent / (one ? custom.one_shot : custom.two_shot)};
 }
 
 Candidates on_topology(const Links& links, const Exchange& exchange) {
@@ -476,14 +460,14 @@ Candidates on_topology(const Links& links, const Exchange& exchange) {
     return found;
   }
   switch (links.topology) {
-    case Topology::full_mesh: writer.full_mesh(); break;
     case Topology::pcie_tree: writer.pcie_tree(); break;
     case Topology::ring: writer.box(1, true); break;
     case Topology::torus_2d: writer.box(2, true); break;
     case Topology::torus_3d: writer.box(3, true); break;
     case Topology::tile_mesh: writer.box(2, false); break;
     case Topology::none:
-    case Topology::fully_switched: writer.fully_switched(); break;
+    case Topology::full_mesh:
+    case Topology::fully_switched: writer.everyone(); break;
   }
   return found;
 }
@@ -749,20 +733,19 @@ Candidates over_levels(const Extent& extent, const Exchange& x) {
 //
 // for T tokens of a device, k experts of each, and links of L. `none` for other exchanges.
 CollectiveCost by_expert_kernel(const Cluster& cluster, const graph::Collective& c, const Extent& extent) {
-  CollectiveCost cost;
-  if (!cluster.experts || c.routing.experts == 0 || extent.far().level == Level::network) return cost;
+  if (!cluster.experts || c.routing.experts == 0 || extent.far().level == Level::network) return {};
   const Cluster::ExpertExchange& kernel = *cluster.experts;
   const double tokens = c.rows / (d(c.ranks) * reached(c.routing, c.routing.experts / c.ranks));
-  if (tokens > kernel.tokens * (1 + 1e-9)) return cost;
-  cost.algorithm = Algorithm::one_shot;
-  cost.steps = 1;
-  cost.level = extent.far().level;
-  cost.sent = tokens * d(c.routing.per_token) * d(c.ranks - 1) / d(c.ranks) * (c.bytes() / c.rows);
-  cost.busiest_link = cost.sent;
-  cost.latency = kernel.launch + log2_rounds(c.ranks) * kernel.round;
-  if (!c.routing.returns) cost.latency = cost.latency + kernel.there;
-  cost.transfer = cost.sent / (kernel.share * extent.far().links->per_device);
-  return cost;
+  if (tokens > kernel.tokens * (1 + 1e-9)) return {};
+  const Bytes sent = tokens * d(c.routing.per_token) * d(c.ranks - 1) / d(c.ranks) * (c.bytes() / c.rows);
+  return {
+      .algorithm = Algorithm::one_shot,
+      .steps = 1,
+      .sent = sent,
+      .busiest_link = sent,
+      .level = extent.far().level,
+      .latency = kernel.launch + log2_rounds(c.ranks) * kernel.round + (c.routing.returns ? Seconds{} : kernel.there),
+      .transfer = sent / (kernel.share * extent.far().links->per_device)};
 }
 
 Candidates candidates(const Cluster& cluster, const graph::Collective& c) {

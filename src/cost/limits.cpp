@@ -44,9 +44,6 @@
 namespace llmperf::cost {
 namespace {
 
-// Visible pairs of n new tokens after `context` cached ones.
-double pairs(std::int64_t n, std::int64_t context) { return d(n) * d(context) + d(n) * (d(n) + 1) / 2; }
-
 // Positive roots of a n^2 + b n + c, and whether the polynomial goes up or down through them. The root that would lose
 // digits to cancellation comes from the product of the roots.
 Inflection inflection(double a, double b, double c) {
@@ -125,13 +122,6 @@ std::vector<std::string> notes_on(const model::Decoder& model) {
 }  // namespace
 
 std::string_view name(UnitConvention units) { return units == UnitConvention::si ? "si" : "article"; }
-
-std::optional<UnitConvention> parse_unit_convention(std::string_view text) {
-  for (const UnitConvention units : {UnitConvention::si, UnitConvention::article}) {
-    if (text == name(units)) return units;
-  }
-  return std::nullopt;
-}
 
 LimitPrecision parse_limit_precision(std::string_view text, double kv_bits) {
   const auto width = [&](std::string_view digits, std::string_view what) {
@@ -251,29 +241,6 @@ Limits compute_limits(const model::Decoder& model, const hardware::Device& devic
   l.decode_base = l.activated_weights / l.rates.bandwidth;
   l.notes = notes_on(model);
   return l;
-}
-
-Bytes prefill_bytes(const Limits& limits, std::int64_t n, std::int64_t context) {
-  return limits.resident_weights + limits.kv_per_token * pairs(n, context);
-}
-
-Flops prefill_flops(const Limits& limits, std::int64_t n, std::int64_t context) {
-  const LimitCounts& counts = limits.counts;
-  return Flops{2 * (d(counts.decoder_layers_activated) * d(n) + pairs(n, context) * d(counts.attention_macs_per_pair) +
-                    d(counts.lm_head))};
-}
-
-Seconds prefill_latency(const Limits& limits, std::int64_t n, std::int64_t context) {
-  return std::max(prefill_bytes(limits, n, context) / limits.rates.bandwidth,
-                  prefill_flops(limits, n, context) / limits.rates.compute);
-}
-
-Bytes decode_bytes(const Limits& limits, std::int64_t n) {
-  return limits.activated_weights + limits.kv_per_token * d(n - 1);
-}
-
-Seconds decode_latency(const Limits& limits, std::int64_t n) {
-  return decode_bytes(limits, n) / limits.rates.bandwidth;
 }
 
 std::optional<double> free_chunk(const Limits& limits, std::int64_t context) {

@@ -21,7 +21,6 @@ namespace llmperf::cost {
 // 2^40, a decimal GB of memory as GiB; compute at the plain fp32 vector rate; weights without scales.
 enum class UnitConvention : unsigned char { si, article };
 std::string_view name(UnitConvention units);
-std::optional<UnitConvention> parse_unit_convention(std::string_view text);
 
 // One width for every activated weight and one for every KV value; real quantisers leave some tensors wide, which an
 // estimate counts and this closed form does not.
@@ -92,16 +91,6 @@ struct Limits {
 };
 Limits compute_limits(const model::Decoder& model, const hardware::Device& device, const LimitPrecision& precision,
                       UnitConvention units = UnitConvention::si, std::int64_t devices = 1);
-
-// Prefill of n >= 1 tokens on top of `context` cached ones (0: a whole prompt, else a later chunk of one): bytes read,
-// operations (exact form), and the slower of the two.
-Bytes prefill_bytes(const Limits& limits, std::int64_t n, std::int64_t context = 0);
-Flops prefill_flops(const Limits& limits, std::int64_t n, std::int64_t context = 0);
-Seconds prefill_latency(const Limits& limits, std::int64_t n, std::int64_t context = 0);
-
-// Decoding token n >= 1 of a sequence, n - 1 tokens being cached: (n - 1) / W + B.
-Bytes decode_bytes(const Limits& limits, std::int64_t n);
-Seconds decode_latency(const Limits& limits, std::int64_t n);
 
 // The shortest chunk of a chunked prefill that costs nothing extra, because computing it takes as long as reading the
 // weights again and everything cached, when `context` tokens are cached already. For the first chunk that is

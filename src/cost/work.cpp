@@ -156,6 +156,28 @@ Terms<N> work(const graph::Gemm& g, const Cache& cache) {
 
 // ---- Attention
 
+// Of cached keys and values, and of bringing them to the activation type.
+template <class N>
+void read_cache(const graph::Attention& a, const N& keys, const N& qk_dim, const N& values_width, const N& key_ranks,
+                Terms<N>& w) {
+  const Let<N> let;
+  const bool alike = a.shared_kv || a.cached.keys == a.cached.values;
+  w.kv_read = alike ? keys * (qk_dim + values_width) * cached_bytes<N>(a.cached.keys) / key_ranks
+                    : keys *
+                          (qk_dim * cached_bytes<N>(a.cached.keys, "key_element_bytes") +
+                           values_width * cached_bytes<N>(a.cached.values, "value_element_bytes")) /
+                          key_ranks;
+  if (a.shared_kv) w.kv_read = let.noted(w.kv_read, "the values are part of the keys: both are the cached latent");
+  const double of_keys = cache_dequant_flops(a.cached.keys, a.activation);
+  const double of_values = cache_dequant_flops(a.cached.values, a.activation);
+  if (of_keys + of_values == 0) return;
+  const N width = (of_keys > 0 ? qk_dim : N(0)) + (of_values > 0 ? values_width : N(0));
+  w.vector = w.vector + keys * width *
+                            let("cache_dequant_flops", std::max(of_keys, of_values),
+                                "operations that bring a cached value to the activation type") /
+                            key_ranks;
+}
+
 template <class N>
 Terms<N> work(const graph::Attention& a, const Cache&) {
   const Let<N> let;
@@ -189,24 +211,7 @@ Terms<N> work(const graph::Attention& a, const Cache&) {
   const N keys = sequences * let.part("keys", graph::keys_of_tiles<N>(a), "keys read per sequence and KV head") *
                  let("kv_heads", a.kv_heads, "key and value heads");
   const N values_width = a.shared_kv ? N(0) : v_dim;
-  if (a.keys == 0) {
-    const bool alike = a.shared_kv || a.cached.keys == a.cached.values;
-    w.kv_read = alike ? keys * (qk_dim + values_width) * cached_bytes<N>(a.cached.keys) / key_ranks
-                      : keys *
-                            (qk_dim * cached_bytes<N>(a.cached.keys, "key_element_bytes") +
-                             values_width * cached_bytes<N>(a.cached.values, "value_element_bytes")) /
-                            key_ranks;
-    if (a.shared_kv) w.kv_read = let.noted(w.kv_read, "the values are part of the keys: both are the cached latent");
-    const double of_keys = cache_dequant_flops(a.cached.keys, a.activation);
-    const double of_values = cache_dequant_flops(a.cached.values, a.activation);
-    if (of_keys + of_values > 0) {
-      const N width = (of_keys > 0 ? qk_dim : N(0)) + (of_values > 0 ? values_width : N(0));
-      w.vector = w.vector + keys * width *
-                                let("cache_dequant_flops", std::max(of_keys, of_values),
-                                    "operations that bring a cached value to the activation type") /
-                                key_ranks;
-    }
-  }
+  if (a.keys == 0) read_cache(a, keys, qk_dim, values_width, key_ranks, w);
   const N rows = sequences * let("q", a.q_tokens, "new tokens of a sequence") * heads;
   const N queries = rows * qk_dim * element / query_ranks;
   const N results = rows * v_dim * element / query_ranks;

@@ -12,7 +12,7 @@
 #include "hardware/device.h"
 #include "mapper/tile/attention.h"
 #include "mapper/tile/gemm.h"
-#include "mapper/tile/selection.h"
+#include "mapper/tile/search.h"
 #include "mapper/tile/simulation.h"
 #include "mapper/tile/vector.h"
 
@@ -60,7 +60,7 @@ void over_products(benchmark::State& state, const Work& work) {
 void search_products(benchmark::State& state) {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  GemmSearch search(machine, grids);
+  Search<GemmProblem> search(machine, grids);
   over_products(state, [&](const GemmProblem& p) { benchmark::DoNotOptimize(search.best(p, kKeep)); });
 }
 BENCHMARK(search_products)->Unit(benchmark::kMillisecond);
@@ -69,15 +69,15 @@ BENCHMARK(search_products)->Unit(benchmark::kMillisecond);
 void select_products(benchmark::State& state) {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  GemmSearch search(machine, grids);
-  over_products(state, [&](const GemmProblem& p) { benchmark::DoNotOptimize(select(machine, search, p, 1)); });
+  Search<GemmProblem> search(machine, grids);
+  over_products(state, [&](const GemmProblem& p) { benchmark::DoNotOptimize(search.select(p, 1)); });
 }
 BENCHMARK(select_products)->Unit(benchmark::kMillisecond);
 
 void search_attention(benchmark::State& state, const AttentionProblem& problem) {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  AttentionSearch search(machine, grids);
+  Search<AttentionProblem> search(machine, grids);
   for (auto _ : state) benchmark::DoNotOptimize(search.best(problem, kKeep));
 }
 AttentionProblem attention(std::int64_t kv_heads, std::int64_t group, std::int64_t queries, std::int64_t keys,
@@ -101,7 +101,7 @@ BENCHMARK_CAPTURE(search_attention, decode, attention(8, 8, 1, 32768, true))->Un
 void search_vector(benchmark::State& state) {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  VectorSearch search(machine, grids);
+  Search<VectorProblem> search(machine, grids);
   const VectorProblem norm{216000, 1152, 2, 2, 2, 4, true};
   for (auto _ : state) benchmark::DoNotOptimize(search.best(norm, kKeep));
 }
@@ -111,9 +111,9 @@ void simulate_product(benchmark::State& state) {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
   const GemmProblem p{.m = 4096, .n = 4096, .k = 4096};
-  const GemmChoice best = GemmSearch(machine, grids).best(p, 1).front();
+  const Choice<GemmProblem> best = Search<GemmProblem>(machine, grids).best(p, 1).front();
   Schedule schedule;
-  lower(machine, best.transposed ? p.transposed() : p, best.mapping, schedule);
+  lower(machine, as_mapped(p, best.mapping), best.mapping, schedule);
   std::int64_t requests = 0;
   for (auto _ : state) requests += simulate(machine, schedule).requests;
   state.counters["requests_per_s"] = benchmark::Counter(static_cast<double>(requests), benchmark::Counter::kIsRate);

@@ -7,6 +7,7 @@
 #include "cost/limits.h"
 #include "cost/work.h"
 #include "graph/decoder_graph.h"
+#include "limit_times.h"
 
 namespace llmperf::limits_graph_test {
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/integer.h"
 #include "catch.h"
+#include "limit_times.h"
 
 namespace llmperf::limits_test {
 
@@ -92,8 +93,8 @@ TEST_CASE("the limits of a tiny model follow by hand", "[limits]") {
   CHECK(l.kv_tokens == 37);                      // (1000 - 400) / 16 = 37.5
   CHECK(l.decode_tokens_per_ms == 100.0 / 16 / 1000);
   CHECK(l.decode_base == Seconds{4});
-  CHECK(decode_latency(l, 1) == Seconds{4});
-  CHECK(decode_latency(l, 26) == Seconds{8});  // 25 cached tokens * 16 bytes = 400 bytes more
+  CHECK(decode_bytes(l, 1) / l.rates.bandwidth == Seconds{4});
+  CHECK(decode_bytes(l, 26) / l.rates.bandwidth == Seconds{8});  // 25 cached tokens * 16 bytes = 400 bytes more
   // n = 3: 6 pairs. Reads 400 + 96 bytes, computes 2 (160 * 3 + 8 * 6 + 40) = 1136 FLOPs.
   CHECK(prefill_bytes(l, 3) == Bytes{496});
   CHECK(prefill_flops(l, 3) == Flops{1136});

@@ -1,4 +1,5 @@
 // What a fit may leave alone: a parameter that an op is said not to depend on does not change its time.
+#include "base/list.h"
 #include "catch.h"
 #include "hardware/device.h"
 #include "mapper/machine.h"
@@ -6,6 +7,10 @@
 
 namespace llmperf::mapper::dependence_test {
 namespace {
+
+bool depends(const graph::Op& op, std::size_t parameter, const hardware::KernelChoices& choices) {
+  return contains(parameters_of(op, choices), parameter);
+}
 
 std::vector<graph::Op> products(const model::StoredFormat& packed) {
   std::vector<graph::Op> ops;
@@ -33,10 +38,10 @@ TEST_CASE("a parameter that a product does not depend on does not change its tim
       const model::StoredFormat packed{.bits = 4.5, .kernel = static_cast<FormatKernel>(format)};
       for (const graph::Op& op : products(packed)) {
         const cost::Work work = machine.work(op);
-        const unsigned sections = sections_of(op);
+        const std::vector<std::size_t> own = parameters_of(op, profile.choices);
         const double before = machine.time(op, work).total.value;
         for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
-          if (depends(op, sections, p, profile.choices)) continue;
+          if (contains(own, p)) continue;
           profile.values[p] *= 0.7;
           if (machine.time(op, work).total.value != before) FAIL(hardware::parameter_info(p).name);
           profile.values[p] = shipped.values[p];
@@ -93,14 +98,14 @@ TEST_CASE("attention depends on the parameters of the kernel that runs") {
     std::vector<bool> used(hardware::kAllParameters);
     for (const graph::Op& op : attentions()) {
       const cost::Work work = machine.work(op);
-      const unsigned sections = sections_of(op);
+      const std::vector<std::size_t> own = parameters_of(op, profile.choices);
       const double before = machine.time(op, work).total.value;
       for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
         profile.values[p] *= 0.7;
         const bool changed = machine.time(op, work).total.value != before;
         profile.values[p] = initial[p];
         used[p] = used[p] || changed;
-        if (changed && !depends(op, sections, p, profile.choices)) FAIL(hardware::parameter_info(p).name);
+        if (changed && !contains(own, p)) FAIL(hardware::parameter_info(p).name);
       }
     }
     using hardware::Parameter;
@@ -145,14 +150,14 @@ TEST_CASE("experts depend on the parameters of their grouped kernels") {
   std::vector<bool> used(hardware::kAllParameters);
   for (const graph::Op& op : ops) {
     const cost::Work work = machine.work(op);
-    const unsigned sections = sections_of(op);
+    const std::vector<std::size_t> own = parameters_of(op, profile.choices);
     const double before = machine.time(op, work).total.value;
     for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
       profile.values[p] *= 0.7;
       const bool changed = machine.time(op, work).total.value != before;
       profile.values[p] = initial[p];
       used[p] = used[p] || changed;
-      if (changed && !depends(op, sections, p, profile.choices)) FAIL(hardware::parameter_info(p).name);
+      if (changed && !contains(own, p)) FAIL(hardware::parameter_info(p).name);
     }
   }
   for (std::size_t p = index(Parameter::experts_stream_share); p <= index(Parameter::experts_overlap); ++p)
@@ -167,7 +172,7 @@ TEST_CASE("what a measurement left in the cache counts where it says so") {
   using hardware::Parameter;
   const auto uses = [](graph::OpBody body, Parameter p) {
     const graph::Op op{.name = "op", .body = std::move(body)};
-    return depends(op, sections_of(op), index(p), {});
+    return depends(op, index(p), {});
   };
   CHECK(!uses(graph::Gemm{.m = 1, .n = 64, .k = 64}, Parameter::gemm_resident_share));
   CHECK(uses(graph::Gemm{.m = 1, .n = 64, .k = 64, .copies = 6}, Parameter::gemm_resident_share));
@@ -187,7 +192,7 @@ TEST_CASE("a product depends on the parameters of the kernel that runs") {
   const auto uses = [&](std::int64_t rows, std::size_t parameter) {
     graph::Op op;
     op.body = graph::Gemm{.m = rows, .n = 64, .k = 64, .weights = &packed};
-    return depends(op, sections_of(op), parameter, choices);
+    return depends(op, parameter, choices);
   };
   using hardware::FormatParameter;
   using hardware::Parameter;
@@ -208,7 +213,7 @@ TEST_CASE(
   graph::Op op{.name = "all-reduce",
                .place = graph::Place::network,
                .body = graph::Collective{.ranks = 4, .rows = 1000, .width = 1, .element = {"int8", 8, 1}}};
-  const auto uses = [&](hardware::Parameter p) { return depends(op, sections_of(op), index(p), choices); };
+  const auto uses = [&](hardware::Parameter p) { return depends(op, index(p), choices); };
   using enum hardware::Parameter;
   CHECK(uses(collective_launch));
   CHECK_FALSE(uses(custom_launch));

@@ -65,24 +65,24 @@ AttentionMapping random_mapping(Random& random, const Machine& machine, const st
     const Grid& grid = grids[random.below(grids.size())];
     if (grid.m != 1) continue;
     AttentionMapping map = mapping_on(grid, machine.granule, machine.granule, Feed::direct);
-    AttentionExtent e = extent_of(p, map);
-    map.tx = random_side(random, e.rows, machine.granule);
-    map.ty = random_side(random, e.keys, machine.granule);
+    AttentionProblem::Extent e = extent_of(p, map);
+    map.tx = random_side(random, e.rows.part, machine.granule);
+    map.ty = random_side(random, e.keys.part, machine.granule);
     e = extent_of(p, map);
     if (grid.n > 1) map.feed = kFeeds[random.below(kFeeds.size())];
     map.kv_slots = static_cast<int>(random.size(1, 3));
     map.q_slots = static_cast<int>(random.size(1, 2));
     map.results = kResults[random.below(kResults.size())];
     map.overlapped = random.chance(0.75);
-    if (e.blocks_rows == 1) {
-      map.hb = random.size(1, static_cast<double>(e.pairs));
-    } else if (e.blocks_rows >= kLeastRowBlocks && random.chance(0.2)) {
+    if (e.rows.blocks == 1) {
+      map.hb = random.size(1, d(e.pairs.part));
+    } else if (e.rows.blocks >= kLeastRowBlocks && random.chance(0.2)) {
       map.keys_outside = true;
     } else if (random.chance(0.5)) {
       map.resident = true;
       map.kv_slots = 2;
     }
-    const bool few = e.blocks_pairs / map.hb * e.blocks_rows * e.blocks_keys <= 1000;
+    const bool few = e.pairs.blocks / map.hb * e.rows.blocks * e.keys.blocks <= 1000;
     if (few && sram_of(p, map) <= machine.sram) return map;
   }
 }

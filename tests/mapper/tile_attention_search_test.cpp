@@ -12,10 +12,11 @@ double roof(const Machine& machine, const AttentionProblem& p) {
 }
 
 // The fastest in the simulation of the four that are fastest by the closed form.
-double simulated(const Machine& machine, const AttentionProblem& p, const std::vector<AttentionChoice>& choices) {
+double simulated(const Machine& machine, const AttentionProblem& p,
+                 const std::vector<Choice<AttentionProblem>>& choices) {
   double best = 1e30;
   Schedule schedule;
-  for (const AttentionChoice& choice : choices) {
+  for (const Choice<AttentionProblem>& choice : choices) {
     lower(machine, p, choice.mapping, schedule);
     best = std::min(best, simulate(machine, schedule).seconds);
   }
@@ -26,7 +27,7 @@ TEST_CASE("the search finds what timing every mapping of an attention finds, to 
   Machine machine = small_array();
   machine.sram = 24576;
   const std::vector<Grid> grids = all_grids(machine);
-  AttentionSearch search(machine, grids);
+  Search<AttentionProblem> search(machine, grids);
   Random random(3);
   std::int64_t searched = 0;
   std::int64_t all = 0;
@@ -42,10 +43,10 @@ TEST_CASE("the search finds what timing every mapping of an attention finds, to 
     if (p.causal) p.keys = std::max(p.keys, p.queries);
     if (random.chance(0.5)) p.rope_ops = 3;
     std::int64_t before = search.evaluated();
-    const std::vector<AttentionChoice> best = search.best(p, 1);
+    const std::vector<Choice<AttentionProblem>> best = search.best(p, 1);
     searched += search.evaluated() - before;
     before = search.evaluated();
-    const AttentionChoice truth = exhaustive(search, p);
+    const Choice<AttentionProblem> truth = exhaustive(search, p);
     all += search.evaluated() - before;
     REQUIRE(best.size() == 1);
     CHECK(best.front().time.seconds >= truth.time.seconds);
@@ -58,12 +59,12 @@ TEST_CASE("the search finds what timing every mapping of an attention finds, to 
 TEST_CASE("prefill of Llama-2-7B is within 4 % of what its vector work takes") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  AttentionSearch search(machine, grids);
+  Search<AttentionProblem> search(machine, grids);
   AttentionProblem p;
   p.kv_heads = 32;
   p.queries = p.keys = 4096;
   p.rope_ops = 3;
-  const std::vector<AttentionChoice> best = search.best(p, 4);
+  const std::vector<Choice<AttentionProblem>> best = search.best(p, 4);
   REQUIRE(best.size() == 4);
   CHECK(best[0].time.seconds <= best[1].time.seconds);
   CHECK(roof(machine, p) == Approx(2.8018e-3).epsilon(1e-4));
@@ -75,7 +76,7 @@ TEST_CASE("prefill of Llama-2-7B is within 4 % of what its vector work takes") {
 TEST_CASE("decode takes what loading the keys takes") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  AttentionSearch search(machine, grids);
+  Search<AttentionProblem> search(machine, grids);
   AttentionProblem p;
   p.kv_heads = 8;
   p.group = 8;
@@ -91,7 +92,7 @@ TEST_CASE("an attention that no tile has room for has no mapping") {
   const std::vector<Grid> grids = all_grids(machine);
   AttentionProblem p;
   p.queries = p.keys = 64;
-  CHECK(AttentionSearch(machine, grids).best(p, 1).empty());
+  CHECK(Search<AttentionProblem>(machine, grids).best(p, 1).empty());
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "hardware/runtime_profile.h"
 #include "mapper/tile/gemm.h"
 #include "mapper/tile/machine.h"
-#include "mapper/tile/selection.h"
+#include "mapper/tile/search.h"
 #include "mapper/tile/tile_mapper.h"
 
 namespace llmperf::mapper::tile {
@@ -90,14 +90,14 @@ TEST_CASE("operands in the tiles cost no DRAM traffic and the memory that they t
   CHECK(p.least_bytes() - local.least_bytes() == 2 * 1024 * 1024 * 2);
   CHECK(local.local_bytes(64) == 2 * 1024 * 1024 * 2 / 64);
   const auto fastest = [&](const GemmProblem& problem) {
-    GemmSearch search(m, grids);
-    return select(m, search, problem, 1).found.front();
+    Search<GemmProblem> search(m, grids);
+    return search.select(problem, 1).found.front();
   };
   const auto all = fastest(p);
   const auto less = fastest(local);
   CHECK(less.simulated <= all.simulated);
-  CHECK(traffic_of(m, schedule_of(m, local, less.choice)).result == 0);
-  CHECK(sram_of(as_mapped(local, less.choice), less.choice.mapping) >= local.local_bytes(64));
+  CHECK(traffic_of(m, schedule_of(m, local, less.choice.mapping)).result == 0);
+  CHECK(sram_of(as_mapped(local, less.choice.mapping), less.choice.mapping) >= local.local_bytes(64));
 }
 
 TEST_CASE("a profile says what its stack reaches of a device") {

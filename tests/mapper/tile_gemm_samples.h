@@ -55,16 +55,16 @@ inline GemmSample random_sample(const Machine& machine, const std::vector<Grid>&
     GemmMapping& g = s.mapping;
     g.grid = &grids[random.below(grids.size())];
     g.bm = g.bn = g.bk = machine.granule;
-    GemmExtent e = extent_of(p, g);
+    GemmProblem::Extent e = extent_of(p, g);
     const auto side = [&](std::int64_t extent) {
       const std::vector<std::int64_t> sides = block_sides(extent, machine.granule, {12, 8});
       return sides[random.below(sides.size())];
     };
-    g.bm = side(e.m);
-    g.bn = side(e.n);
-    g.bk = side(e.k);
+    g.bm = side(e.m.part);
+    g.bn = side(e.n.part);
+    g.bk = side(e.k.part);
     e = extent_of(p, g);
-    if (e.blocks_m == 1 && e.blocks_n == 1 && e.batch > 1) g.bb = random.size(1, static_cast<double>(e.batch));
+    if (e.m.blocks == 1 && e.n.blocks == 1 && e.batch.part > 1) g.bb = random.size(1, d(e.batch.part));
     const auto feed = [&](int sharers) {
       constexpr Feed kFeeds[] = {Feed::direct, Feed::multicast, Feed::multicast, Feed::ring};
       return sharers == 1 ? Feed::direct : kFeeds[random.below(4)];
@@ -73,9 +73,9 @@ inline GemmSample random_sample(const Machine& machine, const std::vector<Grid>&
     g.b = {feed(g.grid->b.length), 1 + static_cast<int>(random.below(2)), true};
     g.results = static_cast<Results>(random.below(3));
     e = extent_of(p, g);
-    if (e.blocks_n > 1 && random.chance(0.5)) g.panel = random.size(1, static_cast<double>(e.blocks_k));
+    if (e.n.blocks > 1 && random.chance(0.5)) g.panel = random.size(1, d(e.k.blocks));
     if (random.chance(0.3)) g.tail = 3;
-    if (e.blocks_batch * e.blocks_m * e.blocks_n * e.blocks_k <= steps && sram_of(p, g) <= machine.sram) return s;
+    if (e.batch.blocks * e.m.blocks * e.n.blocks * e.k.blocks <= steps && sram_of(p, g) <= machine.sram) return s;
   }
 }
 

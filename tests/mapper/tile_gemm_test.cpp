@@ -23,11 +23,10 @@ Moved moved(const Machine& machine, const Schedule& s) {
     return stream.feed == Feed::multicast ? paths.groups : machine.tiles;
   };
   Moved sum;
-  for (const RowRun& rows : s.sequence) {
+  for (const Row& rows : s.rows) {
     bool opens = true;
-    for (std::size_t r = s.rows[rows.row].begin; r < s.rows[rows.row].end; ++r) {
-      const Block& b = s.blocks[s.runs[r].block];
-      for (std::int64_t i = 0; i < s.runs[r].count; ++i) {
+    for (const Block& b : s.blocks_of(rows)) {
+      for (std::int64_t i = 0; i < b.count; ++i) {
         for (std::int64_t step = 0; step < b.steps; ++step) {
           const Step& at = step + 1 == b.steps ? b.last : b.full;
           const auto times = static_cast<double>(rows.count * s.repeats);
@@ -154,7 +153,7 @@ TEST_CASE("the closed form agrees with the simulation over a thousand random map
 TEST_CASE("the closed form agrees better with the simulation over mappings that the search picks") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  GemmSearch search(machine, grids);
+  Search<GemmProblem> search(machine, grids);
   Random random(7);
   std::vector<double> errors;
   double worst = 0;  // of those that take longer than a few latencies
@@ -164,8 +163,8 @@ TEST_CASE("the closed form agrees better with the simulation over mappings that 
     if (p.flops() > 1e11) continue;  // sooner simulated
     double best = 1e30;
     double error = 0;
-    for (const GemmChoice& choice : search.best(p, 4)) {
-      lower(machine, choice.transposed ? p.transposed() : p, choice.mapping, s);
+    for (const Choice<GemmProblem>& choice : search.best(p, 4)) {
+      lower(machine, as_mapped(p, choice.mapping), choice.mapping, s);
       const double simulated = simulate(machine, s).seconds;
       if (simulated >= best) continue;
       best = simulated;
@@ -181,7 +180,7 @@ TEST_CASE("the closed form agrees better with the simulation over mappings that 
 TEST_CASE("a long schedule takes what few of its steps, blocks and rows say") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  GemmSearch search(machine, grids);
+  Search<GemmProblem> search(machine, grids);
   std::vector<double> errors;
   Schedule s;
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096},
@@ -193,8 +192,8 @@ TEST_CASE("a long schedule takes what few of its steps, blocks and rows say") {
                                 {120000, 96, 64},
                                 {3000, 3000, 900}}) {
     const GemmProblem p{.m = m, .n = n, .k = k};
-    for (const GemmChoice& choice : search.best(p, 2)) {
-      lower(machine, choice.transposed ? p.transposed() : p, choice.mapping, s);
+    for (const Choice<GemmProblem>& choice : search.best(p, 2)) {
+      lower(machine, as_mapped(p, choice.mapping), choice.mapping, s);
       errors.push_back(std::abs(simulated_seconds(machine, s) / simulate(machine, s).seconds - 1));
     }
   }
@@ -207,9 +206,9 @@ TEST_CASE("a short schedule is simulated in full") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
   const GemmProblem p{.m = 300, .n = 500, .k = 700};
-  const GemmChoice best = GemmSearch(machine, grids).best(p, 1).front();
+  const Choice<GemmProblem> best = Search<GemmProblem>(machine, grids).best(p, 1).front();
   Schedule s;
-  lower(machine, best.transposed ? p.transposed() : p, best.mapping, s);
+  lower(machine, as_mapped(p, best.mapping), best.mapping, s);
   CHECK(simulated_seconds(machine, s) == simulate(machine, s).seconds);
 }
 

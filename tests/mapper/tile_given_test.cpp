@@ -28,9 +28,9 @@ TEST_CASE("the words are in terms of the op, whichever operand the mapping calls
   const std::string text = "grid=m8n2 block=64x512x256 a=ring:1 b=multicast:2 results=doubled panel=0 tail=1";
   for (const bool turned : {false, true}) {
     const GemmGiven given = parse_mapping(text + (turned ? " loop=m,n" : " loop=n,m"), machine, p);
-    const GemmChoice choice = complete(given, machine, grids, p).choice;
+    const Choice<GemmProblem> choice = complete(given, machine, grids, p).choice;
     const GemmMapping& map = choice.mapping;
-    CHECK(choice.transposed == turned);
+    CHECK(map.transposed == turned);
     CHECK((turned ? map.grid->n : map.grid->m) == 8);
     CHECK((turned ? map.grid->m : map.grid->n) == 2);
     CHECK((turned ? map.bn : map.bm) == 64);
@@ -39,7 +39,7 @@ TEST_CASE("the words are in terms of the op, whichever operand the mapping calls
     CHECK((turned ? map.b : map.a) == Stream{Feed::ring, 1, true});
     CHECK((turned ? map.a : map.b) == Stream{Feed::multicast, 2, true});
     CHECK((map.results == Results::doubled && map.panel == 0 && map.tail == 1));
-    CHECK(mapping_text(p, choice) == text + (turned ? " loop=m,n" : " loop=n,m"));
+    CHECK(mapping_text(p, map) == text + (turned ? " loop=m,n" : " loop=n,m"));
   }
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("a mapping that was found, given as text, is found again with the same
     const auto again = complete(parse_mapping(best.text, machine, p), machine, grids, p);
     INFO(best.text);
     CHECK(again.simulated == best.simulated);
-    CHECK(mapping_text(p, again.choice) == best.text);
+    CHECK(mapping_text(p, again.choice.mapping) == best.text);
   }
 }
 
@@ -65,11 +65,11 @@ TEST_CASE("the best that is reported is never slower than the one that was given
   for (int i = 0; i < 25; ++i) {
     const GemmSample sample = random_sample(machine, grids, random, 1500, 2000);
     if (sample.mapping.grid->batch > sample.problem.batch) continue;  // no mapping: tiles without work
-    GemmChoice choice{false, sample.mapping, {}};
-    choice.mapping.tail = 1;
-    choice.mapping.panel = 0;
-    choice.mapping.bb = 1;
-    const Study study(machine, sample.problem, {.keep = 1, .given = mapping_text(sample.problem, choice)});
+    GemmMapping map = sample.mapping;
+    map.tail = 1;
+    map.panel = 0;
+    map.bb = 1;
+    const Study study(machine, sample.problem, {.keep = 1, .given = mapping_text(sample.problem, map)});
     REQUIRE(study.given());
     CHECK(study.mappings().front().simulated <= study.given()->simulated);
     CHECK(study.mappings().size() == 1);

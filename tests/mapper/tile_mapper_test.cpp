@@ -40,6 +40,11 @@ double vector_ops(const GemmProblem& p) {
          (p.finish_ops * static_cast<double>(p.n) + p.prepare_ops * static_cast<double>(p.k));
 }
 
+template <typename P>
+double simulated_on(const TileMapper& mapper, const P& p) {
+  return std::get<tile::Mapped<P>>(mapper.map(p, Dtype::bf16)).found.front().simulated;
+}
+
 struct Sum {
   const TileMapper& mapper;
   double simulated = 0;
@@ -49,18 +54,14 @@ struct Sum {
     simulated += seconds;
     bound += least;
   }
-  void add(const GemmProblem& p) {
-    take(mapper.map(p, Dtype::bf16).found.front().simulated,
-         tile_mapper_test::bound(mapper.machine(Dtype::bf16), p.flops(), vector_ops(p), p.least_bytes()));
+  template <typename P>
+  void add(const P& p, double flops, double vector_ops) {
+    take(simulated_on(mapper, p),
+         tile_mapper_test::bound(mapper.machine(Dtype::bf16), flops, vector_ops, p.least_bytes()));
   }
-  void add(const AttentionProblem& p) {
-    take(mapper.map(p, Dtype::bf16).found.front().simulated,
-         tile_mapper_test::bound(mapper.machine(Dtype::bf16), p.flops(), p.vector_ops(), p.least_bytes()));
-  }
-  void add(const VectorProblem& p) {
-    take(mapper.map(p, Dtype::bf16).found.front().simulated,
-         tile_mapper_test::bound(mapper.machine(Dtype::bf16), 0, p.vector_ops(), p.least_bytes()));
-  }
+  void add(const GemmProblem& p) { add(p, p.flops(), vector_ops(p)); }
+  void add(const AttentionProblem& p) { add(p, p.flops(), p.vector_ops()); }
+  void add(const VectorProblem& p) { add(p, 0, p.vector_ops()); }
 };
 
 constexpr double kLayers = 32;
@@ -248,7 +249,7 @@ TEST_CASE("no choice of the published mapper that fits is faster than what is fo
     }
     ++fitting;
     // A search may leave 0.1 % and 5 ns unfound, and so may the simulation of a part.
-    CHECK(mapper.map(problem, Dtype::bf16).found.front().simulated <= *choice->simulated * 1.002 + 5e-9);
+    CHECK(simulated_on(mapper, problem) <= *choice->simulated * 1.002 + 5e-9);
   };
   check(norm());
   check(attention());
@@ -274,7 +275,7 @@ TEST_CASE("what an op leaves to the next one is what the channel and the memory 
   const model::StoredFormat bf16{.bits = 16};
   const graph::Op op{.name = "up", .body = graph::Gemm{.m = 4096, .n = 22016, .k = 4096, .weights = &bf16}};
   const tile::Seam seam = mapper.seam(op, cost::work_of(op, {}));
-  const auto& best = mapper.map(gemm(22016, 4096), Dtype::bf16).found.front();
+  const auto& best = std::get<tile::Mapped<GemmProblem>>(mapper.map(gemm(22016, 4096), Dtype::bf16)).found.front();
   CHECK(seam.idle == Approx(best.simulated - best.choice.time.dram));
   CHECK(seam.room >= 0);
   CHECK(seam.room < mapper.machine(Dtype::bf16).sram);

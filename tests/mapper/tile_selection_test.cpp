@@ -5,8 +5,8 @@
 #include <string>
 
 #include "catch.h"
-#include "mapper/tile/op_problem.h"
-#include "mapper/tile/selection.h"
+#include "mapper/tile/description.h"
+#include "mapper/tile/search.h"
 #include "tile_gemm_samples.h"
 
 namespace llmperf::mapper::tile::tile_selection_test {
@@ -47,19 +47,10 @@ std::string text(const Problem& problem) {
   return std::visit([](const auto& p) { return text(p); }, problem);
 }
 
-GemmSearch search_of(const Machine& m, const std::vector<Grid>& grids, const GemmProblem&) { return {m, grids}; }
-AttentionSearch search_of(const Machine& m, const std::vector<Grid>& grids, const AttentionProblem&) {
-  return {m, grids};
-}
-VectorSearch search_of(const Machine& m, const std::vector<Grid>& grids, const VectorProblem&) { return {m, grids}; }
-
 // Of the mapping selected, where at least `keep` are asked for.
 double selected(const Machine& machine, const std::vector<Grid>& grids, const Problem& problem, std::size_t keep = 1) {
   return std::visit(
-      [&](const auto& p) {
-        auto search = search_of(machine, grids, p);
-        return select(machine, search, p, keep).found.front().simulated;
-      },
+      [&]<typename P>(const P& p) { return Search<P>(machine, grids).select(p, keep).found.front().simulated; },
       problem);
 }
 
@@ -253,11 +244,9 @@ TEST_CASE("the order in which grids are kept decides nothing") {
     const Problem problem = random_problem(random, i);
     INFO(text(problem));
     std::visit(
-        [&](const auto& p) {
-          auto search = search_of(machine, grids, p);
-          auto other = search_of(machine, mixed, p);
-          const auto found = select(machine, search, p, 3).found;
-          const auto again = select(machine, other, p, 3).found;
+        [&]<typename P>(const P& p) {
+          const auto found = Search<P>(machine, grids).select(p, 3).found;
+          const auto again = Search<P>(machine, mixed).select(p, 3).found;
           REQUIRE(found.size() == again.size());
           for (std::size_t j = 0; j < found.size(); ++j) {
             CHECK(found[j].simulated == again[j].simulated);
@@ -274,16 +263,17 @@ TEST_CASE("what is near to a mapping fits and differs from it in what it says") 
   Random random(4);
   for (int i = 0; i < 30; ++i) {
     const GemmProblem p = random_gemm(random, 4096);
-    GemmSearch search(machine, grids);
-    const GemmChoice best = search.best(p, 1).front();
-    const std::vector<GemmChoice> near = search.near(p, best);
+    Search<GemmProblem> search(machine, grids);
+    const Choice<GemmProblem> best = search.best(p, 1).front();
+    const std::vector<Choice<GemmProblem>> near = search.near(p, best.mapping);
     CHECK(!near.empty());
-    for (const GemmChoice& c : near) {
-      CHECK(sram_of(c.transposed ? p.transposed() : p, c.mapping) <= machine.sram);
-      CHECK(!(c.transposed == best.transposed && c.mapping == best.mapping));
+    for (const Choice<GemmProblem>& c : near) {
+      CHECK(sram_of(as_mapped(p, c.mapping), c.mapping) <= machine.sram);
+      CHECK(c.mapping != best.mapping);
     }
-    CHECK(std::is_sorted(near.begin(), near.end(),
-                         [](const GemmChoice& x, const GemmChoice& y) { return x.time.seconds < y.time.seconds; }));
+    CHECK(std::is_sorted(near.begin(), near.end(), [](const Choice<GemmProblem>& x, const Choice<GemmProblem>& y) {
+      return x.time.seconds < y.time.seconds;
+    }));
   }
 }
 

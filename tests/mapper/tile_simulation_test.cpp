@@ -4,7 +4,6 @@
 
 #include "catch.h"
 #include "mapper/tile/description.h"
-#include "mapper/tile/op_problem.h"
 #include "mapper/tile/simulation.h"
 #include "tile_gemm_samples.h"
 #include "tile_sums.h"
@@ -20,10 +19,9 @@ Schedule alike(const Grid& grid, std::int64_t rows, std::int64_t blocks) {
   Block block;
   block.full.after = block.last.after = 1e-6;
   block.full.b = block.last.b = 1000;
+  block.count = blocks;
   s.blocks = {block};
-  s.runs = {{0, blocks}};
-  s.rows = {{0, 1}};
-  s.sequence = {{0, rows}};
+  s.rows = {{0, 1, rows}};
   return s;
 }
 
@@ -54,15 +52,15 @@ TEST_CASE("sequences that are repeated are executed until one takes as long as a
 
 // Errors of what is simulated in part, of the fastest mappings of random problems; whole simulations of up to `most`
 // requests are compared.
-template <typename Search, typename Draw>
+template <typename Problem, typename Draw>
 std::vector<double> errors_of(const Machine& machine, Random& random, int problems, double most, const Draw& draw) {
   const std::vector<Grid> grids = all_grids(machine);
-  Search search(machine, grids);
+  Search<Problem> search(machine, grids);
   std::vector<double> errors;
   for (int i = 0; i < problems; ++i) {
-    const auto problem = draw(random);
+    const Problem problem = draw(random);
     for (const auto& choice : search.best(problem, 2)) {
-      const Schedule s = schedule_of(machine, problem, choice);
+      const Schedule s = schedule_of(machine, problem, choice.mapping);
       const double requests = traffic_of(machine, s).requests;
       const std::int64_t few = 500 + 12 * machine.tiles;
       if (requests <= static_cast<double>(few) || requests > most) continue;
@@ -89,9 +87,9 @@ void parts_are_as_the_whole(std::uint64_t seed, int problems, double most) {
   std::vector<double> all;
   for (const Machine& machine : meshes()) {
     for (const std::vector<double>& errors :
-         {errors_of<GemmSearch>(machine, random, problems, most, large_gemm),
-          errors_of<AttentionSearch>(machine, random, problems, most, random_attention),
-          errors_of<VectorSearch>(machine, random, problems, most, large_vector)}) {
+         {errors_of<GemmProblem>(machine, random, problems, most, large_gemm),
+          errors_of<AttentionProblem>(machine, random, problems, most, random_attention),
+          errors_of<VectorProblem>(machine, random, problems, most, large_vector)}) {
       all.insert(all.end(), errors.begin(), errors.end());
     }
   }

@@ -81,7 +81,7 @@ TEST_CASE("what goes over links is counted once per link of the way") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
   const GemmProblem p{.m = 256, .n = 1024, .k = 64};
-  GemmChoice choice;
+  Choice<GemmProblem> choice;
   choice.mapping.grid = &*std::find_if(grids.begin(), grids.end(), [](const Grid& g) { return g.n == 16; });
   choice.mapping.bm = 256;
   choice.mapping.bn = 64;
@@ -89,7 +89,7 @@ TEST_CASE("what goes over links is counted once per link of the way") {
   choice.mapping.a = {Feed::multicast, 2, true};
   const double a = 256 * 64 * 2;
   // All of A from tile to tile, 15 times, each time to a neighbour.
-  Traffic t = traffic_of(machine, schedule_of(machine, p, choice));
+  Traffic t = traffic_of(machine, schedule_of(machine, p, choice.mapping));
   CHECK(t.a.dram == a);
   CHECK(t.a.passed == 15 * a);
   CHECK(t.a.hops == 15 * a);
@@ -97,12 +97,12 @@ TEST_CASE("what goes over links is counted once per link of the way") {
   CHECK(t.requests == 1 + 16 + 16);
   // Sixteenths go round; the way from the last tile of the path back to the first is three links up the mesh's side.
   choice.mapping.a.feed = Feed::ring;
-  t = traffic_of(machine, schedule_of(machine, p, choice));
+  t = traffic_of(machine, schedule_of(machine, p, choice.mapping));
   CHECK(t.a.dram == a);
   CHECK(t.a.passed == 15 * a);
   CHECK(t.a.hops == Approx(15 * a / 16 * (15 + 3)));
   choice.mapping.a.feed = Feed::direct;
-  t = traffic_of(machine, schedule_of(machine, p, choice));
+  t = traffic_of(machine, schedule_of(machine, p, choice.mapping));
   CHECK(t.a.dram == 16 * a);
   CHECK(t.passed() == 0);
 }
@@ -112,7 +112,7 @@ TEST_CASE("the memory of a tile is that of its operands") {
   const std::vector<Grid> grids = all_grids(machine);
   GemmProblem p{.m = 1024, .n = 2048, .k = 4096};
   p.finish_bytes = 2;
-  GemmChoice choice;
+  Choice<GemmProblem> choice;
   GemmMapping& map = choice.mapping;
   map.grid = &*std::find_if(grids.begin(), grids.end(), [](const Grid& g) { return g.m == 4 && g.n == 4; });
   map.bm = 256;
@@ -136,10 +136,10 @@ TEST_CASE("a transposed product is described by the operands and dimensions of t
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
   const GemmProblem p{.m = 1024, .n = 2048, .k = 256};
-  GemmChoice choice;
-  choice.transposed = true;
+  Choice<GemmProblem> choice;
   GemmMapping& map = choice.mapping;  // of [2048, 256] x [256, 1024]
   map.grid = &*std::find_if(grids.begin(), grids.end(), [](const Grid& g) { return g.m == 8 && g.n == 2; });
+  map.transposed = true;
   map.bm = 256;
   map.bn = 128;
   map.bk = 64;
@@ -188,13 +188,13 @@ TEST_CASE("a product in one step is drawn as load, product and store") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
   const GemmProblem p{.m = 1024, .n = 128, .k = 256};
-  GemmChoice choice;
+  Choice<GemmProblem> choice;
   choice.mapping.grid = &*std::find_if(grids.begin(), grids.end(), [](const Grid& g) { return g.m == 16; });
   choice.mapping.bm = 64;
   choice.mapping.bn = 128;
   choice.mapping.bk = 256;
   choice.mapping.b.feed = Feed::multicast;
-  const Timeline t = timeline_of(machine, schedule_of(machine, p, choice));
+  const Timeline t = timeline_of(machine, schedule_of(machine, p, choice.mapping));
   const double a = 1024 * 256 * 2 / 100e9;
   const double b = 256 * 128 * 2 / 100e9;
   const double product = 2.0 * 64 * 128 * 256 / 8e12;

@@ -33,12 +33,11 @@ inline Sums sums_of(const Machine& machine, const Schedule& s) {
   const double a_requests = requests(s.a, s.grid->a);
   const double b_requests = requests(s.b, s.grid->b);
   Sums sums;
-  for (const RowRun& rows : s.sequence) {
+  for (const Row& rows : s.rows) {
     const auto times = static_cast<double>(rows.count * s.repeats);
     bool opens = true;
-    for (std::size_t r = s.rows[rows.row].begin; r < s.rows[rows.row].end; ++r) {
-      const Block& b = s.blocks[s.runs[r].block];
-      for (std::int64_t i = 0; i < s.runs[r].count; ++i) {
+    for (const Block& b : s.blocks_of(rows)) {
+      for (std::int64_t i = 0; i < b.count; ++i) {
         for (std::int64_t step = 0; step < b.steps; ++step) {
           const Step& of = step + 1 < b.steps ? b.full : b.last;
           const bool there = !opens && stays(step, b.steps, s.panel) && step < b.found;

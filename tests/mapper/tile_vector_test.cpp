@@ -49,12 +49,12 @@ TEST_CASE("the search finds what timing every mapping of vector work finds, to a
   Machine machine = small_array();
   machine.sram = 16384;
   const std::vector<Grid> grids = all_grids(machine);
-  VectorSearch search(machine, grids);
+  Search<VectorProblem> search(machine, grids);
   Random random(4);
   for (int i = 0; i < 300; ++i) {
     const VectorProblem p = random_problem(random, 1, 2000);
-    const std::vector<VectorChoice> best = search.best(p, 1);
-    const VectorChoice truth = exhaustive(search, p);
+    const std::vector<Choice<VectorProblem>> best = search.best(p, 1);
+    const Choice<VectorProblem> truth = exhaustive(search, p);
     REQUIRE(best.size() == 1);
     CHECK(best.front().time.seconds >= truth.time.seconds);
     CHECK(best.front().time.seconds <= truth.time.seconds * 1.0011);
@@ -66,13 +66,13 @@ TEST_CASE("the search finds what timing every mapping of vector work finds, to a
 TEST_CASE("the closed form agrees with the simulation of vector work that takes longer than a few latencies") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  VectorSearch search(machine, grids);
+  Search<VectorProblem> search(machine, grids);
   Random random(5);
   Schedule schedule;
   std::vector<double> errors;
   for (int i = 0; i < 300; ++i) {
     const VectorProblem p = random_problem(random, 200, 20000);
-    const std::vector<VectorChoice> best = search.best(p, 1);
+    const std::vector<Choice<VectorProblem>> best = search.best(p, 1);
     REQUIRE(best.size() == 1);
     lower(machine, p.flat(), best.front().mapping, schedule);
     const double simulated = simulate(machine, schedule).seconds;
@@ -86,7 +86,7 @@ TEST_CASE("the closed form agrees with the simulation of vector work that takes 
 TEST_CASE("RMSNorm, a residual and a product of 4096 rows take what their bytes take") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  VectorSearch search(machine, grids);
+  Search<VectorProblem> search(machine, grids);
   CHECK(search.best(norm(4096, 4096), 1).front().time.seconds == Approx(0.671e-3).epsilon(0.002));
   CHECK(search.best({4096, 4096, 4, 0, 2, 1, false}, 1).front().time.seconds == Approx(1.007e-3).epsilon(0.002));
   CHECK(search.best({4096, 11008, 4, 0, 2, 1, false}, 1).front().time.seconds == Approx(2.705e-3).epsilon(0.002));
@@ -96,7 +96,7 @@ TEST_CASE(
     "products beside vector work take the matrix unit's time, while the vector unit is busy with the next block") {
   const Machine machine = tx8();
   const std::vector<Grid> grids = all_grids(machine);
-  VectorSearch search(machine, grids);
+  Search<VectorProblem> search(machine, grids);
   VectorProblem p = {8192, 4096, 2, 0, 2, 1, false};
   const double alone = search.best(p, 1).front().time.seconds;
   // As long as the vector unit would take for 100 operations, and then 100 operations beside them.
@@ -111,7 +111,7 @@ TEST_CASE(
   CHECK(search.best(p, 1).front().time.seconds < 1.1 * matrix);
   Machine shared = machine;
   shared.shared_issue = true;
-  VectorSearch serial(shared, grids);
+  Search<VectorProblem> serial(shared, grids);
   CHECK(serial.best(p, 1).front().time.seconds > 1.9 * matrix);
 }
 
@@ -119,8 +119,8 @@ TEST_CASE("rows longer than a tile's memory are spread over tiles, and with too 
   Machine machine = small_array();
   machine.sram = 24576;
   const std::vector<Grid> grids = all_grids(machine);
-  VectorSearch search(machine, grids);
-  const std::vector<VectorChoice> best = search.best(norm(2, 8192), 1);  // 16 kB of input and of output a row
+  Search<VectorProblem> search(machine, grids);
+  const std::vector<Choice<VectorProblem>> best = search.best(norm(2, 8192), 1);  // 16 kB of input and of output a row
   REQUIRE(best.size() == 1);
   CHECK(best.front().mapping.grid->k >= 2);
   CHECK(search.best(norm(2, 65536), 1).empty());

@@ -145,21 +145,23 @@ constexpr double kFullEnough = 0.8;   // share of the slots from which keys are 
 constexpr double kGoodEnough = 0.85;  // of the best filling of the last round
 constexpr double kPartialBytes = 4;   // partial results are in 32-bit floating point
 
-// In how many parts the keys are divided: the smallest number that fills the last round of blocks nearly as well as the
-// best one does. `steps` is the length of the whole chain.
-double key_splits(double blocks, double steps, double slots) {
+// In how many parts the keys are divided: the smallest number of those `allowed` that fills the last round of blocks
+// nearly as well as the best one does.
+template <typename Allowed>
+double key_splits(double blocks, double slots, double most, const Allowed& allowed) {
   if (blocks >= kFullEnough * slots) return 1;
-  const double most = std::min({kMaxSplits, slots, steps});
-  const auto filled = [&](double n) {
-    const bool shortens = n == 1 || rounded_up(steps / n) != rounded_up(steps / (n - 1));
-    return shortens ? blocks * n / slots / rounded_up(blocks * n / slots) : 0;
-  };
+  const auto filled = [&](double n) { return allowed(n) ? blocks * n / slots / rounded_up(blocks * n / slots) : 0; };
   double best = 0;
   for (double n = 1; n <= most; ++n) best = std::max(best, filled(n));
   for (double n = 1; n <= most; ++n) {
     if (filled(n) >= kGoodEnough * best) return n;
   }
   return 1;
+}
+// Of a chain of so many steps, which every part shortens.
+double flash2_splits(double blocks, double steps, double slots) {
+  return key_splits(blocks, slots, std::min({kMaxSplits, slots, steps}),
+                    [&](double n) { return n == 1 || rounded_up(steps / n) != rounded_up(steps / (n - 1)); });
 }
 
 }  // namespace
@@ -180,7 +182,7 @@ double decode_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
   const double slots = kBlocksPerCore * d.cores;
 
   const double whole = a.sequences * a.kv_heads * rounded_up(group / static_cast<double>(c.query_rows));
-  const double splits = grouped || c.split_ungrouped ? key_splits(whole, steps, slots) : 1;
+  const double splits = grouped || c.split_ungrouped ? flash2_splits(whole, steps, slots) : 1;
   const double blocks = whole * splits;
 
   const double chain_keys = std::min(rounded_up(steps / splits) * width, keys);
@@ -277,21 +279,12 @@ struct PromptKernel {
   double narrow_share;  // over keys of 8 bits, with exponentials; 0: no other than over others
 };
 
-// In how many parts the keys are divided: the smallest number that fills the last round nearly as well as the best one
-// does.
+// Few steps are not divided.
 double flash3_splits(double blocks, double steps, double cores) {
-  constexpr double kFull = 0.8;    // share of the cores from which keys are not divided
-  constexpr double kGood = 0.85;   // of the best filling of the last round
-  constexpr double kFewSteps = 4;  // that are not divided
+  constexpr double kFewSteps = 4;
   constexpr double kMostParts = 32;
-  if (blocks >= kFull * cores || steps <= kFewSteps) return 1;
-  const double most = std::min({kMostParts, cores, steps});
-  const auto filled = [&](double parts) { return blocks * parts / cores / rounded_up(blocks * parts / cores); };
-  double best = 0;
-  for (double parts = 1; parts <= most; ++parts) best = std::max(best, filled(parts));
-  double parts = 1;
-  while (filled(parts) < kGood * best) ++parts;
-  return parts;
+  if (steps <= kFewSteps) return 1;
+  return key_splits(blocks, cores, std::min({kMostParts, cores, steps}), [](double) { return true; });
 }
 
 // Read and written by the kernel that joins partial results, which are in 32-bit floating point.

@@ -1,7 +1,8 @@
 #include "mapper/roofline/efficiency.h"
 
 #include <algorithm>
-#include <array>
+#include <bitset>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -96,205 +97,6 @@ bool decodes(const graph::Attention& a, const KernelChoices& choices) {
                           a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
 }
 bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.v_dim; }
-
-// Of every parameter, the sections it belongs to.
-const std::array<unsigned, hardware::kAllParameters>& table() {
-  constexpr std::pair<std::string_view, unsigned> kSections[] = {
-      {"gemm product", kGemm | kFormat},
-      {"format", kFormat},
-      {"prefill", kPrefill},
-      {"decode", kDecode},
-      {"vector", kVector},
-      {"collective network exchange custom split", kCollective},
-      {"append", kAppend},
-      {"latent", kLatent},
-      {"experts", kExperts},
-      {"scores", kGemm},
-      {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
-      {"step launch host", kStep},
-      {"convolution", kConvolution},
-      {"tile", kTiles}};
-  static const auto result = [&] {
-    std::array<unsigned, hardware::kAllParameters> sections{};
-    const auto set = [&](std::string_view section, unsigned of) {
-      for (std::size_t i = 0; i < sections.size(); ++i) {
-        const std::string_view name = hardware::parameter_info(i).name;
-        if (name.substr(0, name.find('.')) == section) sections[i] = of;
-        if (name.starts_with("format.") && name.ends_with(".host")) sections[i] = kStep;  // a cost of the host
-      }
-    };
-    for (const auto& [names, of] : kSections) {
-      for (const std::string_view section : split(names, ' ')) set(section, of);
-    }
-    return sections;
-  }();
-  return result;
-}
-
-// A library without a menu of tiles has one share. What a measurement leaves in the cache is asked for before.
-bool dense_depends(std::size_t parameter, const KernelChoices& choices) {
-  using enum hardware::Parameter;
-  if (parameter == index(gemm_resident_share)) return true;
-  const bool of_split = parameter == index(gemm_split_launch) || parameter == index(gemm_split_share);
-  if (of_split && choices.cube_tiles) return true;
-  const bool of_tiles = parameter >= index(gemm_share_16) && parameter < index(gemm_cached_share);
-  if (of_tiles) return choices.tile_menu;
-  if (parameter == index(gemm_cached_share)) return choices.cached_activations;
-  return parameter != index(gemm_share) || !choices.tile_menu;
-}
-
-// Of a product of `rows` rows with packed weights: the parameters of the one kernel that runs (gemm_kernel.cpp).
-bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t parameter, const KernelChoices& choices) {
-  using enum hardware::Parameter;
-  using hardware::FormatParameter;
-  const std::int64_t unpack_rows = choices.dequantise_rows[static_cast<std::size_t>(format)];
-  const bool unpacks = unpack_rows > 0 && rows >= unpack_rows;
-  const bool small = choices.small_rows > 0 && rows <= choices.small_rows;
-  const bool large = choices.small_rows > 0 && !small;
-  if (parameter == index(gemm_launch)) return true;
-  if (parameter == index(dequantise_share) || parameter == index(dequantise_cached)) return unpacks;
-  if (parameter == index(format_overlap)) return !unpacks && !large;
-  if (parameter == index(format_small_overlap)) return !unpacks && large;
-  if (parameter < hardware::kParameters) return unpacks && dense_depends(parameter, choices);
-  if (parameter == index(format, FormatParameter::host)) return true;
-  if (parameter == index(format, FormatParameter::reduce)) return !unpacks && in_stripes(format);
-  if (parameter == index(format, FormatParameter::memory_share)) return !unpacks;
-  if (parameter == index(format, FormatParameter::share)) return !unpacks && !small;
-  return parameter == index(format, FormatParameter::small_share) && !unpacks && small;
-}
-
-// The same of a narrow product (gemm_kernel.cpp).
-bool narrow_depends(FormatKernel format, std::int64_t rows, std::size_t parameter, const KernelChoices& choices) {
-  using hardware::FormatParameter;
-  if (parameter == index(format, FormatParameter::host)) return true;
-  const hardware::ProductTiles rule = choices.product_tiles[static_cast<std::size_t>(format)];
-  if (rule == hardware::ProductTiles::menu) {
-    if (parameter == index(format, FormatParameter::share) || parameter == index(format, FormatParameter::step))
-      return true;
-    return parameter < index(hardware::Parameter::format_overlap) && dense_depends(parameter, choices);
-  }
-  const bool small = has_small_rows(rule, d(rows));
-  if (parameter == index(format, FormatParameter::share)) return !small;
-  if (parameter == index(format, FormatParameter::small_share)) return small;
-  return parameter >= index(format, FormatParameter::share) && parameter < index(format, FormatParameter::count);
-}
-
-// Ops that ggml has kernels of its own for.
-bool is_ggml(const graph::Op& op) {
-  return std::holds_alternative<graph::Gemm>(op.body) || std::holds_alternative<graph::Attention>(op.body) ||
-         op.tag == graph::Tag::softmax;
-}
-// Parameters of no other library.
-bool of_ggml_only(std::size_t parameter) {
-  using enum hardware::Parameter;
-  return (parameter >= index(product_rows) && parameter <= index(split_kernels)) ||
-         (parameter >= hardware::kParameters && (parameter - hardware::kParameters) % hardware::kFormatParameters ==
-                                                    static_cast<std::size_t>(hardware::FormatParameter::unpack_rate));
-}
-// Of ggml's kernels (ggml_kernel.cpp): the parameters of the one that runs.
-bool ggml_depends(const graph::Op& op, std::size_t parameter, const KernelChoices& choices) {
-  using enum hardware::Parameter;
-  using hardware::FormatParameter;
-  const auto any = [&](auto... those) { return ((parameter == index(those)) || ...); };
-  if (std::holds_alternative<graph::Attention>(op.body)) {
-    return any(decode_launch, prefill_share, decode_memory_share);
-  }
-  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
-  if (gemm == nullptr) return op.tag == graph::Tag::softmax && any(vector_launch, scores_bytes);
-  if (!gemm->weights) return any(gemm_launch, scores_share, scores_memory_share);
-  const bool grouped = gemm->weight_matrices > 1;
-  const FormatKernel format = gemm->weights->kernel.value_or(FormatKernel::wide);
-  const double rows = grouped ? d(gemm->m) / gemm->weight_matrices : d(gemm->m);
-  if (any(gemm_launch, gemm_memory_share)) return true;
-  const GgmlProduct kernel = ggml_product(choices, format, rows);
-  const bool few = kernel == GgmlProduct::few_rows;
-  const bool loads = kernel != GgmlProduct::wide || format == FormatKernel::wide;
-  if (any(format_small_overlap) || parameter == index(format, FormatParameter::unpack_rate)) return loads;
-  if (few) return false;
-  if (any(product_unpack)) return loads && (kernel == GgmlProduct::packed || has_own_wide(choices));
-  if (grouped && any(product_experts)) return true;
-  if (kernel == GgmlProduct::packed) {
-    return any(format_overlap) || parameter == index(format, FormatParameter::share);
-  }
-  return any(gemm_share, gemm_overlap, product_rows, per_watt) ||
-         (format != FormatKernel::wide && any(dequantise_share));
-}
-
-// Of the kernels that the profile's library has, those that run, and of their parameters what the shape meets.
-bool attention_depends(const graph::Attention& a, std::size_t parameter, const KernelChoices& choices) {
-  using enum hardware::Parameter;
-  const auto p = static_cast<hardware::Parameter>(parameter);
-  const bool flash2 = choices.has_flash2_form();
-  const bool own = p >= latent_launch && p <= latent_token;
-  const bool prompt = p >= latent_prompt_launch;
-  const AttentionCall call = call_of(a);
-  const bool decode = decodes(a, choices);
-  const unsigned phase = table()[parameter] & (kPrefill | kDecode);
-  const bool copied = a.q_tokens == 1 && (p == decode_copy || p == decode_copy_share);  // also of a first token
-  if (phase != 0 && phase != (decode ? kDecode : kPrefill) && !copied) return false;
-  if (a.shared_kv && choices.attention != hardware::AttentionKernels::flash2) return own && !prompt;
-  if (flash2 && own) return false;
-  if (!flash2 && is_latent(a) && !is_decode(a)) {
-    if (p == prefill_quantise) return call.narrow();
-    return own ? prompt : p == prefill_memory_share || p == prefill_overlap || p == prefill_tail;
-  }
-  switch (p) {
-    case prefill_fill: return choices.attention == hardware::AttentionKernels::cann;
-    case prefill_share: return flash2 || !call.narrow();
-    case prefill_exponential_rate: return !flash2 && !call.narrow();
-    case prefill_narrow_share:
-    case prefill_quantise:
-    case decode_quantise: return !flash2 && call.narrow();
-    case decode_sequence: return !flash2;
-    case decode_window: return !flash2 && call.cuts();
-    case decode_pack:
-    case decode_copy:
-    case decode_copy_share: return flash2;
-    case decode_resident_share: return flash2 && is_decode(a);
-    default: return !own;
-  }
-}
-
-// Of an op that is mapped to tiles.
-bool tiles_depend(const graph::Op& op, std::size_t parameter, const KernelChoices& choices) {
-  using enum hardware::Parameter;
-  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
-  const bool prompt = gemm && gemm->weights && gemm->m * gemm->batch > choices.near_rows;
-  const bool near = gemm && gemm->weights && !prompt;
-  if (parameter == index(tile_prompt_share)) return prompt;
-  if (parameter == index(tile_attention_keys)) {
-    const auto* attention = std::get_if<graph::Attention>(&op.body);
-    return attention && attention->q_tokens > 1 && !attention->verifies;
-  }
-  if (parameter >= index(tile_attention_share) && parameter <= index(tile_attention_keys)) {
-    return std::holds_alternative<graph::Attention>(op.body);
-  }
-  if (parameter == index(tile_dram_near_share)) return near;
-  if (parameter == index(tile_dram_share)) return !near && !std::holds_alternative<graph::Attention>(op.body);
-  if (parameter == index(tile_matrix_share) || parameter == index(tile_feed_share)) return gemm != nullptr;
-  if (parameter == index(tile_vector_share)) {
-    return gemm == nullptr || gemm->joined.any() || (gemm->weights && gemm->weights->dequant_flops > 0);
-  }
-  return true;
-}
-
-// Of a product of experts, and of what is around it.
-bool experts_depend(const graph::Op& op, std::size_t parameter) {
-  using enum hardware::Parameter;
-  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
-  if (gemm == nullptr) return parameter == index(experts_stream_share);
-  const std::optional<FormatKernel> format = gemm->weights->kernel;
-  if (parameter == index(experts_unaligned_share)) return !is_aligned(d(gemm->k));
-  if (format && parameter == index(*format, hardware::FormatParameter::host)) return true;
-  const std::size_t first = index(format, hardware::ExpertParameter::launch);
-  return parameter >= first && parameter < first + hardware::kExpertParameters;
-}
-
-// What convolutions share with products (convolution_seconds in gemm_kernel.cpp).
-bool of_convolution(std::size_t parameter) {
-  using enum hardware::Parameter;
-  return parameter == index(gemm_launch) || parameter == index(gemm_memory_share) || parameter == index(gemm_overlap);
-}
 
 }  // namespace
 
@@ -424,56 +226,59 @@ double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {
          cached / (device_.bandwidth * get(v, Parameter::vector_cached_share));
 }
 
-OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
-  OpTime t = roofline_.time(work);
+// What of its kernels takes how long, whatever the roof of the op's work.
+struct Efficiency::Run {
+  double seconds = 0;
+  double launch = 0;                   // of these
+  std::optional<ProductTime> product;  // what its kernel does at the same time
+  bool walks = false;                  // bound by the elements of a vector kernel, not by their bytes
+};
+
+Efficiency::Run Efficiency::run(const graph::Op& op, const cost::Work& work) const {
+  Run r;
   const ParameterValues& v = profile_.values;
   const double vector_launches = op.launches * get(v, Parameter::vector_launch);
   const double more = std::max(0, op.launches - 1) * get(v, Parameter::vector_launch);
-  double seconds = 0;
-  double launch = 0;
-  std::optional<ProductTime> product;
-  bool walks = false;  // bound by the elements of a vector kernel, not by their bytes
   const auto streams = [&](double walk) {
-    launch = vector_launches;
+    r.launch = vector_launches;
     const double bytes = stream(op, work);
-    seconds = launch + std::max(bytes, walk);
-    walks = walk > bytes;
+    r.seconds = r.launch + std::max(bytes, walk);
+    r.walks = walk > bytes;
   };
   const bool around_experts = profile_.choices.grouped_experts && is_around_experts(op);
   const auto streams_around = [&] {
-    seconds = work.bytes().value / (device_.bandwidth * get(v, Parameter::experts_stream_share));
+    r.seconds = work.bytes().value / (device_.bandwidth * get(v, Parameter::experts_stream_share));
   };
   match(
       op.body,
       [&](const graph::Gemm& gemm) {
-        product = kernel(gemm, work);
+        r.product = kernel(gemm, work);
         const bool launched = op.launches > 0;  // else it is part of the kernel before it
-        seconds = with_onset(product->seconds) + (launched ? more : -product->launch);
-        launch = launched ? product->launch + more : 0;
-        t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
+        r.seconds = with_onset(r.product->seconds) + (launched ? more : -r.product->launch);
+        r.launch = launched ? r.product->launch + more : 0;
       },
       [&](const graph::Attention& attention) {
         const double own = kernel(attention);
-        const double joined = op.launches > 0 ? 0 : this->launch(attention);  // part of the launch before it
-        seconds = (decodes(attention, profile_.choices) ? own : with_onset(own)) + more - joined;
-        launch = more;
+        const double joined = op.launches > 0 ? 0 : launch(attention);  // part of the launch before it
+        r.seconds = (decodes(attention, profile_.choices) ? own : with_onset(own)) + more - joined;
+        r.launch = more;
       },
       [&](const graph::Convolution&) {
-        launch = get(v, Parameter::gemm_launch) + more;
-        seconds = more + convolution_seconds(on(work.matrix_dtype), v, work.matrix.value, work.bytes().value);
+        r.launch = get(v, Parameter::gemm_launch) + more;
+        r.seconds = more + convolution_seconds(on(work.matrix_dtype), v, work.matrix.value, work.bytes().value);
       },
       [&](const graph::Scan&) {
         // Bound by its bytes, or in chunks by products, of which it gets the share that attention over prompts does.
         const double products = work.matrix.value / (on(work.matrix_dtype).matrix * get(v, Parameter::prefill_share));
         const double bytes = stream(op, work);
-        launch = vector_launches;
-        seconds = launch + std::max(bytes, products);
+        r.launch = vector_launches;
+        r.seconds = r.launch + std::max(bytes, products);
       },
       [&](const graph::Vector& vector) {
         if (around_experts) return streams_around();
         if (profile_.choices.ggml && op.tag == graph::Tag::softmax) {
-          launch = vector_launches;
-          seconds = launch + d(vector.rows) * d(vector.width) * get(v, Parameter::scores_bytes) / device_.bandwidth;
+          r.launch = vector_launches;
+          r.seconds = r.launch + d(vector.rows) * d(vector.width) * get(v, Parameter::scores_bytes) / device_.bandwidth;
           return;
         }
         const double reduced =
@@ -485,26 +290,33 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
       [&](const graph::Copy& copy) {
         if (around_experts) return streams_around();
         if (!copy.to_cache || copy.rows <= 0) return streams(strided(copy) / get(v, Parameter::vector_element_rate));
-        launch = vector_launches;
-        seconds =
-            launch + append_seconds(device_, v, copy.rows, copy.write_elements / copy.rows / 2, work.bytes().value);
+        r.launch = vector_launches;
+        r.seconds =
+            r.launch + append_seconds(device_, v, copy.rows, copy.write_elements / copy.rows / 2, work.bytes().value);
       },
       [&](const graph::Transfer&) { streams(0); },    // of no op of the device
       [&](const graph::Collective&) { streams(0); },  // alike: collective() below
       [&](const graph::Overhead&) {});
+  return r;
+}
+
+OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
+  OpTime t = roofline_.time(work);
   if (std::holds_alternative<graph::Overhead>(op.body)) return t;
+  const Run r = run(op, work);
+  if (r.product) t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
   t.matrix = t.matrix / profile_.choices.clock;
   t.vector = t.vector / profile_.choices.clock;
   t.roof = std::max({t.matrix, t.vector, t.memory});
-  t.total = std::max(Seconds{seconds}, t.roof);
+  t.total = std::max(Seconds{r.seconds}, t.roof);
   // A product is bound by what its kernel takes longest for, unless that is faster than its roof.
-  const bool own = product && t.roof.value <= seconds && t.vector < t.roof;
-  t.bound = launch > 0.5 * t.total.value ? Bound::launch
-            : own                        ? bound_of(*product)
-            : walks                      ? Bound::vector
-            : t.roof == t.memory         ? Bound::memory
-            : t.roof == t.matrix         ? Bound::matrix
-                                         : Bound::vector;
+  const bool own = r.product && t.roof.value <= r.seconds && t.vector < t.roof;
+  t.bound = r.launch > 0.5 * t.total.value ? Bound::launch
+            : own                          ? bound_of(*r.product)
+            : r.walks                      ? Bound::vector
+            : t.roof == t.memory           ? Bound::memory
+            : t.roof == t.matrix           ? Bound::matrix
+                                           : Bound::vector;
   return t;
 }
 
@@ -521,26 +333,234 @@ OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster)
 }
 
 // ---- What the time depends on
+//
+// The parameters that each kernel reads, by the chapters of its formulas (gemm_kernel.cpp, attention_kernel.cpp, …).
 
-unsigned sections_of(const graph::Op& op) {
-  if (op.place == graph::Place::host || op.place == graph::Place::link) return 0;
-  const bool grouped = std::holds_alternative<graph::Gemm>(op.body) && is_grouped(std::get<graph::Gemm>(op.body));
-  const unsigned result = (op.launches > 1 ? kVector : 0U) | (grouped || is_around_experts(op) ? kExperts : 0U);
-  const auto walk = [](double elements) { return elements > 0 ? kStrided : 0U; };
-  return result |
-         match(
-             op.body, [](const graph::Gemm& g) -> unsigned { return g.weights && g.weights->kernel ? kFormat : kGemm; },
-             [](const graph::Attention& a) -> unsigned {
-               return (is_decode(a) ? kDecode : kPrefill | kDecode) | (is_latent(a) ? kLatent : 0U);
-             },
-             [](const graph::Convolution&) -> unsigned { return kConvolution | kGemm; },
-             [](const graph::Scan&) -> unsigned { return kVector | kPrefill; },
-             [&](const graph::Vector& v) -> unsigned { return kVector | walk(strided(v)); },
-             [](const graph::Gather&) -> unsigned { return kVector; },
-             [&](const graph::Copy& c) -> unsigned { return kVector | walk(strided(c)) | (c.to_cache ? kAppend : 0U); },
-             [](const graph::Transfer&) -> unsigned { return kVector; },
-             [](const graph::Collective&) -> unsigned { return kCollective; },
-             [](const graph::Overhead&) -> unsigned { return 0; });
+namespace {
+
+using enum Parameter;
+using hardware::FormatParameter;
+using ParameterSet = std::bitset<hardware::kAllParameters>;
+
+// Where `when`, some of the parameters; of a format; or all from the first to the last.
+void add(ParameterSet& set, bool when, std::initializer_list<Parameter> some) {
+  for (const Parameter p : some) set[index(p)] = set[index(p)] || when;
+}
+void add(ParameterSet& set, bool when, FormatKernel format, std::initializer_list<FormatParameter> some) {
+  for (const FormatParameter p : some) set[index(format, p)] = set[index(format, p)] || when;
+}
+void add_all(ParameterSet& set, bool when, std::size_t first, std::size_t last) {
+  for (std::size_t p = first; when && p <= last; ++p) set.set(p);
+}
+void add_all(ParameterSet& set, bool when, Parameter first, Parameter last) {
+  add_all(set, when, index(first), index(last));
+}
+
+// A library without a menu of tiles has one share.
+void add_dense(ParameterSet& set, const graph::Gemm& gemm, const KernelChoices& choices) {
+  add(set, true, {gemm_launch, gemm_memory_share, gemm_overlap});
+  add(set, !choices.tile_menu, {gemm_share});
+  add_all(set, choices.tile_menu, gemm_share_16, gemm_split_share);
+  add(set, choices.cube_tiles, {gemm_split_launch, gemm_split_share});
+  add(set, choices.cached_activations, {gemm_cached_share});
+  add(set, gemm.copies > 0, {gemm_resident_share});
+}
+
+// Of packed weights: of the one kernel that runs.
+void add_packed(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format, const KernelChoices& choices) {
+  const std::int64_t unpack_rows = choices.dequantise_rows[static_cast<std::size_t>(format)];
+  const bool unpacks = unpack_rows > 0 && gemm.m >= unpack_rows;
+  const bool small = choices.small_rows > 0 && gemm.m <= choices.small_rows;
+  const bool large = choices.small_rows > 0 && !small;
+  add(set, true, {gemm_launch});
+  if (unpacks) {
+    add(set, true, {dequantise_share, dequantise_cached});
+    return add_dense(set, gemm, choices);
+  }
+  add(set, true, {large ? format_small_overlap : format_overlap});
+  add(set, true, format,
+      {FormatParameter::memory_share, small ? FormatParameter::small_share : FormatParameter::share});
+  add(set, in_stripes(format), format, {FormatParameter::reduce});
+}
+
+void add_narrow(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format, const KernelChoices& choices) {
+  const hardware::ProductTiles rule = choices.product_tiles[static_cast<std::size_t>(format)];
+  if (rule == hardware::ProductTiles::menu) {
+    add(set, true, format, {FormatParameter::share, FormatParameter::step});
+    return add_dense(set, gemm, choices);
+  }
+  add(set, true, format,
+      {has_small_rows(rule, d(gemm.m)) ? FormatParameter::small_share : FormatParameter::share,
+       FormatParameter::memory_share});
+  add_all(set, true, index(format, FormatParameter::reduce), index(format, FormatParameter::experts_share_128));
+}
+
+// Ops that ggml has kernels of its own for.
+bool is_ggml(const graph::Op& op) {
+  return std::holds_alternative<graph::Gemm>(op.body) || std::holds_alternative<graph::Attention>(op.body) ||
+         op.tag == graph::Tag::softmax;
+}
+void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choices) {
+  if (std::holds_alternative<graph::Attention>(op.body)) {
+    return add(set, true, {decode_launch, prefill_share, decode_memory_share});
+  }
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  if (gemm == nullptr) return add(set, true, {vector_launch, scores_bytes});
+  if (!gemm->weights) return add(set, true, {gemm_launch, scores_share, scores_memory_share});
+  const bool grouped = gemm->weight_matrices > 1;
+  const FormatKernel format = gemm->weights->kernel.value_or(FormatKernel::wide);
+  const GgmlProduct kernel = ggml_product(choices, format, grouped ? d(gemm->m) / gemm->weight_matrices : d(gemm->m));
+  const bool packed = kernel == GgmlProduct::packed;
+  const bool wide = kernel == GgmlProduct::wide;
+  const bool loads = !wide || format == FormatKernel::wide;
+  add(set, true, {gemm_launch, gemm_memory_share});
+  add(set, loads, {format_small_overlap});
+  add(set, loads, format, {FormatParameter::unpack_rate});
+  add(set, loads && (packed || (wide && has_own_wide(choices))), {product_unpack});
+  add(set, grouped && (packed || wide), {product_experts});
+  add(set, packed, {format_overlap});
+  add(set, packed, format, {FormatParameter::share});
+  add(set, wide, {gemm_share, gemm_overlap, product_rows, per_watt});
+  add(set, wide && format != FormatKernel::wide, {dequantise_share});
+}
+
+// Of the kernels that the profile's library has, those that run, and of their parameters what the shape meets.
+void add_attention(ParameterSet& set, const graph::Attention& a, const KernelChoices& choices) {
+  const AttentionCall call = call_of(a);
+  const bool flash2 = choices.has_flash2_form();
+  if (a.shared_kv && choices.attention != hardware::AttentionKernels::flash2) {
+    return add_all(set, is_latent(a), latent_launch, latent_split);
+  }
+  if (!flash2 && is_latent(a) && !is_decode(a)) {
+    add(set, true, {prefill_memory_share, prefill_overlap, prefill_tail});
+    add(set, call.narrow(), {prefill_quantise});
+    return add_all(set, true, latent_prompt_launch, latent_token);
+  }
+  if (decodes(a, choices)) {
+    add_all(set, true, decode_launch, decode_overlap);
+    add(set, true, {decode_split, decode_split_each});
+    add(set, flash2, {decode_pack, decode_copy, decode_copy_share});
+    add(set, !flash2, {decode_sequence});
+    add(set, !flash2 && call.cuts(), {decode_window});
+    add(set, !flash2 && call.narrow(), {decode_quantise});
+    return add(set, flash2 && is_decode(a) && a.copies > 0, {decode_resident_share});
+  }
+  add(set, true, {prefill_launch, prefill_block, prefill_memory_share, prefill_overlap, prefill_tail});
+  add(set, flash2 || !call.narrow(), {prefill_share});
+  add(set, choices.attention == hardware::AttentionKernels::cann, {prefill_fill});
+  add(set, !flash2 && !call.narrow(), {prefill_exponential_rate});
+  add(set, !flash2 && call.narrow(), {prefill_narrow_share, prefill_quantise});
+  add(set, flash2 && a.q_tokens == 1, {decode_copy, decode_copy_share});  // of a first token
+}
+
+void add_collective(ParameterSet& set, const graph::Collective& c, const KernelChoices& choices) {
+  const bool all_reduce = c.kind == graph::CollectiveKind::all_reduce;
+  add(set, true,
+      {collective_launch, collective_step, collective_share, network_share, network_step, collective_hidden});
+  add(set, choices.rings, {collective_copy_share, collective_fill});
+  add(set, choices.switch_reduces && choices.rings && all_reduce, {switch_launch, switch_share});
+  add(set, all_reduce || c.kind == graph::CollectiveKind::reduce_scatter, {collective_reduce});
+  add(set, choices.small_collective > 0 && c.bytes().value > d(choices.small_collective), {collective_setup});
+  const bool exchanges = choices.exchange_tokens > 0 && c.routing.experts > 0;
+  add(set, exchanges, {exchange_launch, exchange_round, exchange_share});
+  add(set, exchanges && !c.routing.returns, {exchange_there});
+  const bool custom =
+      choices.custom_all_reduce > 0 && !c.library && all_reduce && c.bytes().value <= d(choices.custom_all_reduce);
+  add_all(set, custom, custom_launch, custom_second_share);
+}
+
+// Of an op that is mapped to tiles.
+void add_tiles(ParameterSet& set, const graph::Op& op, const KernelChoices& choices) {
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  const auto* attention = std::get_if<graph::Attention>(&op.body);
+  const bool prompt = gemm && gemm->weights && gemm->m * gemm->batch > choices.near_rows;
+  const bool near = gemm && gemm->weights && !prompt;
+  add(set, true, {tile_launch, tile_link_share, tile_multicast_share, tile_hidden});
+  add(set, gemm != nullptr, {tile_matrix_share, tile_feed_share});
+  add(set, !gemm || gemm->joined.any() || (gemm->weights && gemm->weights->dequant_flops > 0), {tile_vector_share});
+  add(set, prompt, {tile_prompt_share});
+  add(set, near, {tile_dram_near_share});
+  add(set, !near && !attention, {tile_dram_share});
+  add(set, attention != nullptr, {tile_attention_share, tile_attention_memory_share});
+  add(set, attention && attention->q_tokens > 1 && !attention->verifies, {tile_attention_keys});
+}
+
+// Of the kernels that only stream their operands.
+constexpr std::initializer_list<Parameter> kStreams = {vector_launch, vector_memory_share, vector_cached_share};
+
+void add_kernel(ParameterSet& set, const graph::Op& op, const KernelChoices& choices) {
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  const bool grouped = gemm && is_grouped(*gemm);
+  if (choices.grouped_experts && (grouped || is_around_experts(op))) {
+    if (gemm == nullptr) return add(set, true, {experts_stream_share});
+    const std::size_t first = index(gemm->weights->kernel, hardware::ExpertParameter::launch);
+    add(set, !is_aligned(d(gemm->k)), {experts_unaligned_share});
+    return add_all(set, true, first, first + hardware::kExpertParameters - 1);
+  }
+  add(set, op.launches > 1, kStreams);
+  match(
+      op.body,
+      [&](const graph::Gemm& g) {
+        if (multiplies_narrow(g, choices)) return add_narrow(set, g, *g.weights->kernel, choices);
+        if (g.weights && g.weights->kernel) return add_packed(set, g, *g.weights->kernel, choices);
+        add_dense(set, g, choices);
+      },
+      [&](const graph::Attention& a) { add_attention(set, a, choices); },
+      [&](const graph::Convolution&) {
+        add(set, true, {gemm_launch, gemm_memory_share, gemm_overlap, convolution_share});
+      },
+      [&](const graph::Vector& v) {
+        add(set, true, kStreams);
+        add(set, strided(v) > 0, {vector_element_rate});
+        add(set, reduced_rows(v) > 0, {vector_reduce_rate, vector_reduce_row});
+        add(set, sampled(v) > 0, {vector_sampling_rate});
+      },
+      [&](const graph::Copy& c) {
+        add(set, true, kStreams);
+        add(set, strided(c) > 0, {vector_element_rate});
+        add(set, c.to_cache, {append_share, append_token});
+      },
+      [&](const graph::Collective& c) { add_collective(set, c, choices); }, [](const graph::Overhead&) {},
+      [&](const auto&) { add(set, true, kStreams); });
+}
+
+}  // namespace
+
+std::vector<std::size_t> parameters_of(const graph::Op& op, const KernelChoices& choices) {
+  ParameterSet set;
+  const bool on_device = op.place != graph::Place::host && op.place != graph::Place::link;
+  if (choices.tile_mappings && op.place == graph::Place::device) {
+    add_tiles(set, op, choices);
+  } else if (std::holds_alternative<graph::Scan>(op.body)) {
+    add(set, true, kStreams);
+    add(set, true, {prefill_share});
+  } else if (choices.ggml && on_device && is_ggml(op)) {
+    add_ggml(set, op, choices);
+    add(set, op.launches > 1, {vector_launch});
+  } else if (on_device) {
+    add_kernel(set, op, choices);
+    const auto* c = std::get_if<graph::Collective>(&op.body);
+    add(set, choices.ggml && c && c->kind == graph::CollectiveKind::send, {split_hop});
+    // A chip that is warm, or slowed down while it multiplies.
+    const auto* attention = std::get_if<graph::Attention>(&op.body);
+    const bool product = std::holds_alternative<graph::Gemm>(op.body);
+    const bool multiplies = product || attention || std::holds_alternative<graph::Convolution>(op.body);
+    add(set, choices.power == hardware::Power::sustained && (multiplies || is_around_experts(op)), {power_sustained});
+    const bool long_enough = product || (attention && !is_decode(*attention));
+    add(set, choices.power != hardware::Power::none && long_enough, {power_onset});
+  }
+  std::vector<std::size_t> result;
+  for (std::size_t p = 0; p < set.size(); ++p) {
+    if (set[p]) result.push_back(p);
+  }
+  return result;
+}
+
+std::optional<std::size_t> host_parameter_of(const graph::Op& op, const KernelChoices& choices) {
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  const bool mapped = choices.tile_mappings && op.place == graph::Place::device;
+  if (mapped || choices.ggml || !gemm || !gemm->weights || !gemm->weights->kernel) return std::nullopt;
+  return index(*gemm->weights->kernel, FormatParameter::host);
 }
 
 void each_extent(const graph::Op& op, const std::function<void(double)>& visit) {
@@ -573,85 +593,6 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
       // Their work says it all.
       [&](const graph::Scan& scan) { all(scan.tokens, scan.chunk); }, [](const graph::Convolution&) {},
       [](const graph::Gather&) {}, [](const graph::Transfer&) {}, [](const graph::Overhead&) {});
-}
-
-bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const KernelChoices& choices) {
-  using enum hardware::Parameter;
-  const bool of_tiles = (table()[parameter] & kTiles) != 0;
-  if (choices.tile_mappings && op.place == graph::Place::device)
-    return of_tiles && tiles_depend(op, parameter, choices);
-  if (of_tiles) return false;
-  if (choices.ggml && sections != 0 && is_ggml(op)) {
-    return ggml_depends(op, parameter, choices) || (op.launches > 1 && parameter == index(vector_launch));
-  }
-  if (std::holds_alternative<graph::Scan>(op.body)) {
-    return parameter == index(vector_launch) || parameter == index(vector_memory_share) ||
-           parameter == index(vector_cached_share) || parameter == index(prefill_share);
-  }
-  const auto* sent = std::get_if<graph::Collective>(&op.body);
-  if (parameter == index(split_hop)) return choices.ggml && sent && sent->kind == graph::CollectiveKind::send;
-  if ((table()[parameter] & sections) == 0 || of_ggml_only(parameter)) return false;
-  if (parameter == index(power_onset)) {
-    return choices.power != hardware::Power::none && (sections & (kGemm | kFormat | kPrefill)) != 0 &&
-           !std::holds_alternative<graph::Convolution>(op.body);
-  }
-  if (parameter == index(power_sustained)) return choices.power == hardware::Power::sustained;
-  if (const auto* c = std::get_if<graph::Collective>(&op.body)) {
-    const bool all_reduce = c->kind == graph::CollectiveKind::all_reduce;
-    const bool switched = parameter == index(switch_launch) || parameter == index(switch_share);
-    if (switched) return choices.switch_reduces && choices.rings && all_reduce;
-    if (parameter == index(collective_copy_share) || parameter == index(collective_fill)) return choices.rings;
-    if (parameter == index(collective_reduce)) {
-      return all_reduce || c->kind == graph::CollectiveKind::reduce_scatter;
-    }
-    if (parameter == index(collective_setup)) {
-      return choices.small_collective > 0 && c->bytes().value > d(choices.small_collective);
-    }
-    if (parameter >= index(exchange_launch) && parameter <= index(exchange_share)) {
-      return choices.exchange_tokens > 0 && c->routing.experts > 0 &&
-             (parameter != index(exchange_there) || !c->routing.returns);
-    }
-    const bool custom = parameter >= index(custom_launch) && parameter <= index(custom_second_share);
-    if (custom) {
-      return choices.custom_all_reduce > 0 && !c->library && all_reduce &&
-             c->bytes().value <= d(choices.custom_all_reduce);
-    }
-  }
-  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
-  const auto* attention = std::get_if<graph::Attention>(&op.body);
-  if (parameter == index(gemm_resident_share) && (gemm == nullptr || gemm->copies == 0)) return false;
-  if (parameter == index(decode_resident_share) && (attention == nullptr || attention->copies == 0)) return false;
-  if (choices.grouped_experts && (sections & kExperts) != 0) return experts_depend(op, parameter);
-  if ((table()[parameter] & kExperts) != 0) return false;
-  if (attention && (table()[parameter] & (kPrefill | kDecode | kLatent)) != 0) {
-    return attention_depends(*attention, parameter, choices);
-  }
-  const bool of_format = parameter >= hardware::kParameters;
-  const bool of_product = of_format || (table()[parameter] & (kGemm | kFormat)) != 0;
-  if (parameter == index(vector_element_rate) && (sections & kStrided) == 0) return false;
-  const auto* vector = std::get_if<graph::Vector>(&op.body);
-  if (parameter == index(vector_reduce_rate) || parameter == index(vector_reduce_row)) {
-    return vector && reduced_rows(*vector) > 0;
-  }
-  if (parameter == index(vector_sampling_rate)) return vector && sampled(*vector) > 0;
-  if (std::holds_alternative<graph::Convolution>(op.body) && of_product) return of_convolution(parameter);
-  if (gemm == nullptr || !of_product) return !of_format;  // beside products: the kernels that follow one
-  if (multiplies_narrow(*gemm, choices)) return narrow_depends(*gemm->weights->kernel, gemm->m, parameter, choices);
-  if (gemm->weights && gemm->weights->kernel) {
-    return packed_depends(*gemm->weights->kernel, gemm->m, parameter, choices);
-  }
-  return !of_format && dense_depends(parameter, choices);
-}
-
-bool is_of_step(std::size_t parameter) { return (table()[parameter] & kStep) != 0; }
-
-std::vector<std::size_t> parameters_of(const graph::Op& op, const KernelChoices& choices) {
-  const unsigned sections = sections_of(op);
-  std::vector<std::size_t> result;
-  for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
-    if (depends(op, sections, p, choices)) result.push_back(p);
-  }
-  return result;
 }
 
 }  // namespace llmperf::mapper

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "cost/collective.h"
@@ -30,6 +31,8 @@ class Efficiency {
   const hardware::RuntimeProfile& profile() const { return profile_; }
 
  private:
+  struct Run;
+  Run run(const graph::Op& op, const cost::Work& work) const;
   cost::Sums sums(const cost::Work& work) const;
   ProductTime kernel(const graph::Gemm& gemm, const cost::Work& work) const;
   double kernel(const graph::Attention& attention) const;
@@ -48,31 +51,12 @@ class Efficiency {
 
 // ---- Which parameters of a runtime profile the time of an op depends on
 
-// Sections of parameters ("gemm", "format", …) as bits.
-enum Section : unsigned {
-  kGemm = 1,
-  kFormat = 2,
-  kPrefill = 4,
-  kDecode = 8,
-  kVector = 16,
-  kCollective = 32,
-  kStep = 64,  // of the step as a whole, not of one op
-  kAppend = 128,
-  kConvolution = 256,
-  kLatent = 512,    // latent attention: of new tokens on latents, or of a prompt on what they expand to
-  kStrided = 1024,  // of no parameter: the kernel walks its elements in strides
-  kTiles = 4096,    // mapped to an array of tiles
-  kExperts = 2048,  // routed experts: their products, and what is between them
-};
-// Sections with a part in the op's time; 0 for ops of the host.
-unsigned sections_of(const graph::Op& op);
-// Whether the op's time can change with the parameter under a profile's kernel choices: of a product only the
+// Those that its time can change with under a profile's kernel choices, in their order: of a product only the
 // parameters of the kernel that runs.
-bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices);
-// Whether the parameter is one of the step as a whole.
-bool is_of_step(std::size_t parameter);
+std::vector<std::size_t> parameters_of(const graph::Op& op, const hardware::KernelChoices& choices);
+// Of what the host adds where it launches the op, if it has one of its own.
+std::optional<std::size_t> host_parameter_of(const graph::Op& op, const hardware::KernelChoices& choices);
 // The numbers of an op's shape that its time depends on beside its work.
 void each_extent(const graph::Op& op, const std::function<void(double)>& visit);
-std::vector<std::size_t> parameters_of(const graph::Op& op, const hardware::KernelChoices& choices);
 
 }  // namespace llmperf::mapper

@@ -7,15 +7,37 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "mapper/tile/schedule.h"
 #include "mapper/tile/search.h"
 
 namespace llmperf::mapper::tile {
 
+// Tiles of grid.batch have pairs of their own, those of grid.n rows of their own and K and V in common, those of grid.k
+// keys of their own: their O are merged at the end. grid.m is 1.
+struct AttentionMapping {
+  const Grid* grid = nullptr;
+  std::int64_t hb = 1;  // pairs per block; more than 1 only where a block has all of a tile's rows
+  std::int64_t tx = 0;
+  std::int64_t ty = 0;
+  // Rows outside: a block goes through its keys, step by step. Keys outside: `ty` keys stay while all rows go past,
+  // which leave their O behind and fetch it for the next keys; hb is 1.
+  bool keys_outside = false;
+  bool resident = false;  // rows outside: K and V of a pair stay for all blocks of rows
+  Feed feed = Feed::direct;
+  int kv_slots = 2;
+  int q_slots = 2;
+  Results results = Results::staged;
+  bool overlapped = true;  // the matrix unit multiplies while the vector unit works on the scores of another step
+  bool operator==(const AttentionMapping&) const = default;
+};
+
 struct AttentionProblem {
+  using Mapping = AttentionMapping;
+  struct Given {};
+  struct Extent {
+    Dimension pairs, rows, keys;
+  };
+
   std::int64_t sequences = 1;
   std::int64_t kv_heads = 1;
   std::int64_t group = 1;  // query heads per KV head
@@ -46,78 +68,22 @@ struct AttentionProblem {
   bool operator==(const AttentionProblem&) const = default;
 };
 
-// Tiles of grid.batch have pairs of their own, those of grid.n rows of their own and K and V in common, those of grid.k
-// keys of their own: their O are merged at the end. grid.m is 1.
-struct AttentionMapping {
-  const Grid* grid = nullptr;
-  std::int64_t hb = 1;  // pairs per block; more than 1 only where a block has all of a tile's rows
-  std::int64_t tx = 0;
-  std::int64_t ty = 0;
-  // Rows outside: a block goes through its keys, step by step. Keys outside: `ty` keys stay while all rows go past,
-  // which leave their O behind and fetch it for the next keys; hb is 1.
-  bool keys_outside = false;
-  bool resident = false;  // rows outside: K and V of a pair stay for all blocks of rows
-  Feed feed = Feed::direct;
-  int kv_slots = 2;
-  int q_slots = 2;
-  Results results = Results::staged;
-  bool overlapped = true;  // the matrix unit multiplies while the vector unit works on the scores of another step
-  bool operator==(const AttentionMapping&) const = default;
-};
-
 // Keys outside: blocks of rows that every block of keys meets, so that an O has left before it is fetched again.
 constexpr std::int64_t kLeastRowBlocks = 4;
 
-// Of the part of a tile.
-struct AttentionExtent {
-  std::int64_t pairs, rows, keys;
-  std::int64_t blocks_pairs, blocks_rows, blocks_keys;
-};
-AttentionExtent extent_of(const AttentionProblem& problem, const AttentionMapping& mapping);
-
+AttentionProblem::Extent extent_of(const AttentionProblem& problem, const AttentionMapping& mapping);
+inline const AttentionProblem& as_mapped(const AttentionProblem& problem, const AttentionMapping&) { return problem; }
 // Bytes of a tile's memory.
 double sram_of(const AttentionProblem& problem, const AttentionMapping& mapping);
-
 // Writes what the tiles do; the schedule's vectors are reused.
 void lower(const Machine& machine, const AttentionProblem& problem, const AttentionMapping& mapping,
            Schedule& schedule);
-
-// The fastest mapping of an attention, by branch and bound over the whole space of AttentionMapping.
-
-using AttentionChoice = Choice<AttentionMapping>;
 // Whether both have the same grid, block and order.
-bool alike(const AttentionChoice& x, const AttentionChoice& y);
+bool alike(const AttentionMapping& x, const AttentionMapping& y);
 
-inline const AttentionProblem& as_mapped(const AttentionProblem& problem, const AttentionChoice&) { return problem; }
-
-class AttentionSearch : public Search<AttentionChoice> {
- public:
-  using Search::Search;
-
-  // The `keep` fastest by the closed form, the fastest first, each of another grid, block or order. Empty: the memory
-  // of a tile is too small for any mapping.
-  std::vector<AttentionChoice> best(const AttentionProblem& problem, std::size_t keep, double below = kAnyTime);
-  // The fastest that differ so, as many as are simulated at first.
-  std::vector<AttentionChoice> varied(const AttentionProblem& problem) { return best(problem, 10); }
-  // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
-  // first.
-  std::vector<AttentionChoice> near(const AttentionProblem& problem, const AttentionChoice& choice) const;
-
- private:
-  struct Candidate {  // the most favourable mapping of a grid, block and order
-    AttentionMapping mapping;
-    double bound;
-    std::uint64_t order;  // of those alike in `bound`, the same however grids are kept
-  };
-  void collect(const AttentionProblem& problem, const Grid& grid);
-  void propose(const AttentionProblem& problem, AttentionMapping mapping);
-  bool take_slots(const AttentionProblem& problem, AttentionMapping& mapping) const;
-  void expand(const AttentionProblem& problem, const Candidate& candidate);
-  void consider(const AttentionProblem& problem, const AttentionMapping& mapping);
-  double bound(const AttentionProblem& problem, const AttentionMapping& mapping) const;
-
-  std::vector<Candidate> candidates_;
-  std::uint64_t order_ = 0;  // of the next candidate
-};
+// By branch and bound over the whole space of AttentionMapping.
+void explore(Search<AttentionProblem>& search, const AttentionProblem& problem);
+void vary(Nearby<AttentionProblem>& near);
+bool settle(const Machine& machine, const AttentionProblem& problem, AttentionMapping& mapping);
 
 }  // namespace llmperf::mapper::tile

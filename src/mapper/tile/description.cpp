@@ -36,8 +36,8 @@ Phase phase(std::string_view name, double seconds, double dram, double noc, doub
 // Fill: until the first step begins. Drain: after the last one.
 std::vector<Phase> phases_of(const Machine& m, const Schedule& s, const PipelineTime& time, const Traffic& total) {
   const Grid& g = *s.grid;
-  const Block& first = s.first_block();
-  const Block& last = s.blocks[s.runs[s.rows[s.sequence.back().row].end - 1].block];
+  const Block& first = s.blocks.front();
+  const Block& last = s.blocks.back();
   const Step& step = first.first();
   const double load =
       (requests_of(m, s.a, g.a) * step.a + requests_of(m, s.b, g.b) * step.b + m.tiles * first.start) / m.dram;
@@ -51,9 +51,9 @@ std::vector<Phase> phases_of(const Machine& m, const Schedule& s, const Pipeline
   return {fill, steady, drain};
 }
 
-template <typename Problem, typename Choice>
-Description common(const Machine& machine, const Problem& problem, const Choice& choice) {
-  const Schedule schedule = schedule_of(machine, problem, choice);
+template <typename Problem>
+Description common(const Machine& machine, const Problem& problem, const Choice<Problem>& choice) {
+  const Schedule schedule = schedule_of(machine, problem, choice.mapping);
   Description result;
   result.closed_form = choice.time.seconds;
   result.traffic = traffic_of(machine, schedule);
@@ -77,16 +77,14 @@ Operand results_operand(std::string_view name, const Traffic& traffic, const Pat
 
 }  // namespace
 
-Description describe(const Machine& machine, const GemmProblem& problem, const GemmChoice& choice) {
+Description describe(const Machine& machine, const GemmProblem& problem, const Choice<GemmProblem>& choice) {
   const GemmMapping& map = choice.mapping;
-  const GemmProblem p = as_mapped(problem, choice);
+  const GemmProblem p = as_mapped(problem, map);
   const Grid& g = *map.grid;
-  const GemmExtent e = extent_of(p, map);
+  GemmProblem::Extent e = extent_of(p, map);
   Description result = common(machine, problem, choice);
   const Traffic& t = result.traffic;
 
-  Dimension rows{"m", p.m, g.m, e.m, std::min(map.bm, e.m), e.blocks_m};
-  Dimension columns{"n", p.n, g.n, e.n, std::min(map.bn, e.n), e.blocks_n};
   const double per_k = d(p.batch) * d(p.k);
   Operand a{.name = "A",
             .sram = share_of_sram(p, map, &GemmProblem::a_bytes),
@@ -100,23 +98,20 @@ Description describe(const Machine& machine, const GemmProblem& problem, const G
             .local = p.b_local};
   feed(a, map.a, g.a);
   feed(b, map.b, g.b);
-  if (map.panel >= e.blocks_k) a.buffers = 0;
-  result.a_name = choice.transposed ? "B" : "A";
-  result.b_name = choice.transposed ? "A" : "B";
+  if (map.panel >= e.k.blocks) a.buffers = 0;
+  result.a_name = map.transposed ? "B" : "A";
+  result.b_name = map.transposed ? "A" : "B";
   result.tail = map.tail;
-  result.loop = choice.transposed ? "m, then n" : "n, then m";
-  if (choice.transposed) {
-    std::swap(rows.name, columns.name);
-    std::swap(rows, columns);
-    std::swap(a.name, b.name);
+  result.loop = map.transposed ? "m, then n" : "n, then m";
+  result.stays = {map.panel > 0 && e.n.blocks > 1 ? result.a_name : "results", map.panel, e.k.blocks};
+  if (map.transposed) {
+    std::swap(e.m, e.n);
+    std::swap(e.m.name, e.n.name);
     std::swap(a, b);
+    std::swap(a.name, b.name);
   }
-  result.stays = {map.panel > 0 && e.blocks_n > 1 ? result.a_name : "results", map.panel, e.blocks_k};
-
-  if (p.batch > 1) result.dimensions.push_back({"batch", p.batch, g.batch, e.batch, map.bb, e.blocks_batch});
-  result.dimensions.push_back(rows);
-  result.dimensions.push_back(columns);
-  result.dimensions.push_back({"k", p.k, g.k, e.k, std::min(map.bk, e.k), e.blocks_k});
+  if (p.batch > 1) result.dimensions = {e.batch};
+  result.dimensions.insert(result.dimensions.end(), {e.m, e.n, e.k});
   Operand c = results_operand("C", t, g.c, map.results);
   const double elements = d(p.batch) * d(p.m) * d(p.n);
   c.local = p.c_local;
@@ -134,10 +129,10 @@ Description describe(const Machine& machine, const GemmProblem& problem, const G
   return result;
 }
 
-Description describe(const Machine& machine, const AttentionProblem& p, const AttentionChoice& choice) {
+Description describe(const Machine& machine, const AttentionProblem& p, const Choice<AttentionProblem>& choice) {
   const AttentionMapping& map = choice.mapping;
   const Grid& g = *map.grid;
-  const AttentionExtent e = extent_of(p, map);
+  const AttentionProblem::Extent e = extent_of(p, map);
   Description result = common(machine, p, choice);
   const Traffic& t = result.traffic;
   const double pairs = d(p.pairs());
@@ -164,20 +159,18 @@ Description describe(const Machine& machine, const AttentionProblem& p, const At
   result.operands = {q, kv, o};
   result.a_name = kv.name;
   result.b_name = q.name;
-  result.dimensions = {{"pairs", p.pairs(), g.batch, e.pairs, map.hb, e.blocks_pairs},
-                       {"rows", p.rows(), g.n, e.rows, std::min(map.tx, e.rows), e.blocks_rows},
-                       {"keys", p.keys, g.k, e.keys, std::min(map.ty, e.keys), e.blocks_keys}};
+  result.dimensions = {e.pairs, e.rows, e.keys};
   result.loop = map.keys_outside ? "rows, then keys" : "keys, then rows";
-  const bool stays = map.keys_outside || (map.resident && e.blocks_rows > 1);
-  result.stays = {stays ? kv.name : "results", map.keys_outside ? 1 : map.resident ? e.blocks_keys : 0, e.blocks_keys};
+  const bool stays = map.keys_outside || (map.resident && e.rows.blocks > 1);
+  result.stays = {stays ? kv.name : "results", map.keys_outside ? 1 : map.resident ? e.keys.blocks : 0, e.keys.blocks};
   return result;
 }
 
-Description describe(const Machine& machine, const VectorProblem& problem, const VectorChoice& choice) {
+Description describe(const Machine& machine, const VectorProblem& problem, const Choice<VectorProblem>& choice) {
   const VectorMapping& map = choice.mapping;
-  const VectorProblem p = as_mapped(problem, choice);
+  const VectorProblem p = as_mapped(problem, map);
   const Grid& g = *map.grid;
-  const VectorExtent e = extent_of(p, map);
+  VectorProblem::Extent e = extent_of(p, map);
   Description result = common(machine, problem, choice);
   const Traffic& t = result.traffic;
   const double elements = d(p.rows) * d(p.width);
@@ -203,12 +196,10 @@ Description describe(const Machine& machine, const VectorProblem& problem, const
   result.operands.push_back(out);
   result.b_name = in.name;
   result.sram = sram_of(p, map);
-  if (p.width > 1 || problem.width == 1) {
-    result.dimensions = {{"rows", p.rows, g.n, e.rows, std::min(map.br, e.rows), e.blocks_rows},
-                         {"width", p.width, g.k, e.columns, std::min(map.bc, e.columns), e.blocks_columns}};
-  } else {
-    result.dimensions = {{"elements", p.rows, g.n, e.rows, std::min(map.br, e.rows), e.blocks_rows}};
-  }
+  const bool flat = p.width == 1 && problem.width > 1;
+  if (flat) e.rows.name = "elements";
+  result.dimensions = {e.rows};
+  if (!flat) result.dimensions.push_back(e.columns);
   result.loop = "rows, then width";
   result.stays = {p.shared_bytes > 0 ? "parameters" : "results", p.shared_bytes > 0 ? 1 : 0, 1};
   return result;

@@ -3,24 +3,16 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "mapper/tile/attention.h"
 #include "mapper/tile/gemm.h"
-#include "mapper/tile/schedule.h"
 #include "mapper/tile/vector.h"
 
 namespace llmperf::mapper::tile {
 
-// How a dimension of the op is shared by the tiles and cut into blocks.
-struct Dimension {
-  std::string_view name;
-  std::int64_t extent = 1;
-  int tiles = 1;          // that it is split over
-  std::int64_t part = 1;  // of one tile
-  std::int64_t block = 1;
-  std::int64_t blocks = 1;
-};
+using Problem = std::variant<GemmProblem, AttentionProblem, VectorProblem>;
 
 struct Operand {
   std::string_view name;
@@ -72,19 +64,11 @@ struct Description {
   std::string_view joined_name;
 };
 
-Description describe(const Machine& machine, const GemmProblem& problem, const GemmChoice& choice);
-Description describe(const Machine& machine, const AttentionProblem& problem, const AttentionChoice& choice);
-Description describe(const Machine& machine, const VectorProblem& problem, const VectorChoice& choice);
+Description describe(const Machine& machine, const GemmProblem& problem, const Choice<GemmProblem>& choice);
+Description describe(const Machine& machine, const AttentionProblem& problem, const Choice<AttentionProblem>& choice);
+Description describe(const Machine& machine, const VectorProblem& problem, const Choice<VectorProblem>& choice);
 
 // The resource that is busy for longest: "DRAM", "NoC", "matrix" or "vector".
 std::string_view busiest(const Machine& machine, const Description& mapping);
-
-// The schedule that a choice stands for.
-template <typename Problem, typename Choice>
-Schedule schedule_of(const Machine& machine, const Problem& problem, const Choice& choice) {
-  Schedule schedule;
-  lower(machine, as_mapped(problem, choice), choice.mapping, schedule);
-  return schedule;
-}
 
 }  // namespace llmperf::mapper::tile

@@ -88,9 +88,9 @@ GemmGiven::Operand operand(std::string_view key, std::string_view text, bool loc
   return found;
 }
 
-std::vector<GemmChoice> agreeing(const GemmGiven& given, const Machine& machine, std::span<const Grid> grids,
-                                 const GemmProblem& problem, std::size_t keep) {
-  GemmSearch search(machine, grids);
+std::vector<Choice<GemmProblem>> agreeing(const GemmGiven& given, const Machine& machine, std::span<const Grid> grids,
+                                          const GemmProblem& problem, std::size_t keep) {
+  Search<GemmProblem> search(machine, grids);
   search.given = given;
   return search.best(problem, keep);
 }
@@ -142,11 +142,11 @@ GemmGiven parse_mapping(std::string_view text, const Machine& machine, const Gem
   return given;
 }
 
-Mapped<GemmChoice>::One complete(const GemmGiven& given, const Machine& machine, std::span<const Grid> grids,
-                                 const GemmProblem& problem) {
-  Mapped<GemmChoice>::One fastest;
-  for (const GemmChoice& choice : agreeing(given, machine, grids, problem, kSimulated)) {
-    const double seconds = Selection<GemmProblem>::seconds(machine, problem, choice);
+Mapped<GemmProblem>::One complete(const GemmGiven& given, const Machine& machine, std::span<const Grid> grids,
+                                  const GemmProblem& problem) {
+  Mapped<GemmProblem>::One fastest;
+  for (const Choice<GemmProblem>& choice : agreeing(given, machine, grids, problem, kSimulated)) {
+    const double seconds = selected_seconds(machine, problem, choice);
     if (fastest.choice.mapping.grid == nullptr || seconds < fastest.simulated) fastest = {choice, seconds};
   }
   if (fastest.choice.mapping.grid != nullptr) return fastest;
@@ -165,13 +165,10 @@ Mapped<GemmChoice>::One complete(const GemmGiven& given, const Machine& machine,
                                       format_bytes_binary(Bytes{needed}), format_bytes_binary(Bytes{machine.sram})));
 }
 
-std::string mapping_text(const GemmProblem& problem, const GemmChoice& choice) {
-  const GemmMapping& map = choice.mapping;
-  const bool turned = choice.transposed;
-  const GemmExtent e = extent_of(as_mapped(problem, choice), map);
+std::string mapping_text(const GemmProblem& problem, const GemmMapping& map) {
+  const bool turned = map.transposed;
+  const GemmProblem::Extent e = extent_of(as_mapped(problem, map), map);
   const Grid& g = *map.grid;
-  const std::int64_t rows = std::min(map.bm, e.m);
-  const std::int64_t columns = std::min(map.bn, e.n);
   std::string text = "grid=";
   const auto share = [&](char dimension, int tiles) {
     if (tiles > 1) text += fmt::format("{}{}", dimension, tiles);
@@ -182,8 +179,8 @@ std::string mapping_text(const GemmProblem& problem, const GemmChoice& choice) {
   share('k', g.k);
   if (text == "grid=") text += "m1";
   const auto stream = [](const Stream& s) { return fmt::format("{}:{}", name(s.feed), s.slots); };
-  text += fmt::format(" block={}x{}x{} a={} b={} results={} panel={} tail={}", turned ? columns : rows,
-                      turned ? rows : columns, std::min(map.bk, e.k), stream(turned ? map.b : map.a),
+  text += fmt::format(" block={}x{}x{} a={} b={} results={} panel={} tail={}", turned ? e.n.block : e.m.block,
+                      turned ? e.m.block : e.n.block, e.k.block, stream(turned ? map.b : map.a),
                       stream(turned ? map.a : map.b), name(map.results), map.panel, map.tail);
   if (problem.batch > 1) text += fmt::format(" products={}", map.bb);
   return text + (turned ? " loop=m,n" : " loop=n,m");

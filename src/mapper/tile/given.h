@@ -19,7 +19,6 @@
 #include <string_view>
 
 #include "mapper/tile/gemm.h"
-#include "mapper/tile/selection.h"
 
 namespace llmperf::mapper::tile {
 
@@ -29,10 +28,10 @@ GemmGiven parse_mapping(std::string_view text, const Machine& machine, const Gem
 
 // The fastest mapping that agrees with it. Throws Error(infeasible) where none fits into a tile, with the memory that
 // one needs.
-Mapped<GemmChoice>::One complete(const GemmGiven& given, const Machine& machine, std::span<const Grid> grids,
-                                 const GemmProblem& problem);
+Mapped<GemmProblem>::One complete(const GemmGiven& given, const Machine& machine, std::span<const Grid> grids,
+                                  const GemmProblem& problem);
 
 // A mapping in these words, nothing left open.
-std::string mapping_text(const GemmProblem& problem, const GemmChoice& choice);
+std::string mapping_text(const GemmProblem& problem, const GemmMapping& mapping);
 
 }  // namespace llmperf::mapper::tile

@@ -286,8 +286,7 @@ class Clocks {
 
   PipelineTime run() {
     find_costs();
-    const std::size_t opening = s_.runs[s_.rows[s_.sequence.front().row].begin].block;
-    const Block& first = s_.blocks[opening];
+    const Block& first = s_.blocks.front();
     const Step& step = first.first();
     const double b_load = model_.b_load(step);
     const double load = model_.a_load(step) + b_load + m_.tiles * first.start / m_.dram;
@@ -300,11 +299,9 @@ class Clocks {
     } else if (model_.a_requests() > 0) {
       now_.spread = load * (1 - 1.0 / model_.a_requests());
     }
-    now_.spread = std::min(now_.spread, costs_[opening].apart);
+    now_.spread = std::min(now_.spread, costs_.front().apart);
     repeat(s_.repeats, [&] {
-      for (const RowRun& rows : s_.sequence) {
-        repeat(rows.count, [&] { row(s_.rows[rows.row]); });
-      }
+      for (const Row& rows : s_.rows) repeat(rows.count, [&] { row(rows); });
     });
     stores_ = std::ranges::any_of(s_.blocks, [](const Block& b) { return b.result > 0; });
     PipelineTime result;
@@ -331,18 +328,11 @@ class Clocks {
   };
 
   void find_costs() {
-    enum Place : unsigned char { kOpens = 1, kFollows = 2 };
-    places_.assign(s_.blocks.size(), 0);
-    for (const Row& row : s_.rows) {
-      for (std::size_t r = row.begin; r < row.end; ++r) {
-        unsigned char& place = places_[s_.runs[r].block];
-        if (r == row.begin) place |= kOpens;
-        if (r > row.begin || s_.runs[r].count > 1) place |= kFollows;
-      }
-    }
     costs_.clear();
-    for (std::size_t i = 0; i < s_.blocks.size(); ++i) {
-      costs_.push_back(model_.cost(s_.blocks[i], (places_[i] & kOpens) != 0, (places_[i] & kFollows) != 0));
+    for (const Row& row : s_.rows) {
+      for (std::size_t b = row.begin; b < row.end; ++b) {
+        costs_.push_back(model_.cost(s_.blocks[b], b == row.begin, b > row.begin || s_.blocks[b].count > 1));
+      }
     }
   }
 
@@ -372,17 +362,11 @@ class Clocks {
   }
 
   void row(const Row& row) {
-    bool opens = true;
-    for (std::size_t r = row.begin; r < row.end; ++r) {
-      const Block& b = s_.blocks[s_.runs[r].block];
-      const BlockCost& cost = costs_[s_.runs[r].block];
-      std::int64_t count = s_.runs[r].count;
-      if (opens) {
-        block(b, cost, true);
-        --count;
-      }
-      opens = false;
-      repeat(count, [&] { block(b, cost, false); });
+    for (std::size_t i = row.begin; i < row.end; ++i) {
+      const Block& b = s_.blocks[i];
+      const bool opens = i == row.begin;
+      if (opens) block(b, costs_[i], true);
+      repeat(opens ? b.count - 1 : b.count, [&] { block(b, costs_[i], false); });
     }
   }
 
@@ -501,17 +485,12 @@ class Clocks {
   double last_first_ = 0;     // the first step of the last block
   bool stores_ = false;       // results leave the tiles
   const BlockCost* last_cost_ = nullptr;
-  // Kept from one schedule to the next, as a search times many.
-  struct Workspace {
-    std::vector<BlockCost> costs;
-    std::vector<unsigned char> places;
-  };
-  static Workspace& workspace() {
-    thread_local Workspace workspace;
-    return workspace;
+  // Of the blocks; kept from one schedule to the next, as a search times many.
+  static std::vector<BlockCost>& workspace() {
+    thread_local std::vector<BlockCost> costs;
+    return costs;
   }
-  std::vector<BlockCost>& costs_ = workspace().costs;
-  std::vector<unsigned char>& places_ = workspace().places;
+  std::vector<BlockCost>& costs_ = workspace();
 };
 
 }  // namespace

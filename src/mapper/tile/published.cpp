@@ -52,8 +52,9 @@ void keep(PublishedTime& best, const PublishedTime& candidate) {
   if (!best.feasible() || candidate.utilisation() > best.utilisation()) best = candidate;
 }
 
-void one_order(const Units& u, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k, double gflop,
-               double fused, bool transposed, PublishedTime& best) {
+// The operand of m rows stays on the tiles, the other goes round; then a vector op of `fused` ms on the results.
+void one_order(const Units& u, std::int64_t m, std::int64_t n, std::int64_t k, double gflop, double fused,
+               bool transposed, PublishedTime& best) {
   constexpr std::int64_t kSide = 1024;
   constexpr std::int64_t kDepth = 64;
   const double hops = 5;
@@ -65,9 +66,9 @@ void one_order(const Units& u, std::int64_t b, std::int64_t m, std::int64_t n, s
       for (const std::int64_t n2 : splits(n, kSide)) {
         const double nm = kTiles * d(n1);
         const double nn = kTiles * d(n2);
-        const double i = mib(d(b) * (d(m) / nm) * (d(k) / d(nk)));
+        const double i = mib((d(m) / nm) * (d(k) / d(nk)));
         const double w = mib((d(k) / d(nk)) * (d(n) / nn));
-        const double o = mib(d(b) * (d(m) / nm) * (d(n) / nn));
+        const double o = mib((d(m) / nm) * (d(n) / nn));
         const int copies = nk > 1 && fused == 0 ? 3 : 2;
         const bool twice = 2 * i + 3 * w + copies * o <= u.sram;
         if (!twice && i + 3 * w + copies * o > u.sram) continue;
@@ -101,20 +102,80 @@ constexpr std::int64_t kPad = 1024;
 std::int64_t padded(std::int64_t x) { return divide_up(x, kPad) * kPad; }
 
 PublishedTime published(const Machine& machine, const GemmProblem& p) {
-  PublishedTime t = published_gemm(machine, 1, p.m, p.n, p.k, p.finish_ops * d(p.m) * d(p.n));
-  t.seconds *= d(p.batch);
-  t.compute *= d(p.batch);
-  return t;
+  const Units u(machine);
+  const double gflop = 2 * d(p.m) * d(p.n) * d(p.k) / 1e9;
+  const double fused = p.finish_ops * d(p.m) * d(p.n) / 1e9 / (kTiles * u.vector);
+  PublishedTime best;
+  one_order(u, p.m, p.n, p.k, gflop, fused, false, best);
+  one_order(u, p.n, p.m, p.k, gflop, fused, true, best);
+  best.seconds *= d(p.batch);
+  best.compute *= d(p.batch);
+  return best;
 }
+
 PublishedTime published(const Machine& machine, const AttentionProblem& p) {
   if (p.queries != p.keys) return {};
-  return published_attention(machine, p.sequences, p.queries, p.qk_dim, p.kv_heads * p.group);
+  constexpr std::int64_t kSide = 64;
+  const std::int64_t s = padded(p.queries);
+  const double heads = d(p.kv_heads * p.group);
+  const double head = d(p.qk_dim);
+  const Units u(machine);
+  PublishedTime best;
+  for (std::int64_t tx = kSide; tx <= s / kTiles; tx += kSide) {
+    if (s % tx != 0) continue;
+    for (std::int64_t ty = kSide; ty <= s / kTiles; ty += kSide) {
+      if (s % ty != 0) continue;
+      const double n1 = std::ceil(heads * (d(s) / d(tx)) / kTiles);
+      const double n2 = std::ceil(d(s) / d(ty) / kTiles);
+      const double x = d(p.sequences * tx) * head;
+      const double y = d(p.sequences * ty) * head;
+      const double i = (2 * x + std::floor(2 * d(tx) * head / heads)) / kMiB;
+      const double w = (4 * y + std::floor(2 * d(ty) * head / heads)) / kMiB;
+      const double o = 2 * x / kMiB;
+      if (i + 3 * w + 2 * o > u.sram) continue;
+      const double rope = (std::floor(x / heads) + std::floor(y / heads)) / 1e9 / u.vector;
+      const double scores = d(p.sequences) * d(tx) * d(ty);
+      const double products = kTiles * n2 * 4 * scores * head / 1e9 / u.gemm;
+      const double softmax = 5 * scores / 1e9 / u.vector;
+      const double cp = rope + products + softmax;
+      const double in = u.load(i) + u.load(w);
+      const double compute = n1 * cp;
+      const double latency = in + cp - rope + (n1 - 1) * std::max(in, cp) + u.load(o);
+      PublishedTime t;
+      t.seconds = (latency <= compute ? compute + u.load(o) : latency) * kMs;
+      t.compute = compute * kMs;
+      t.splits[0] = tx;
+      t.splits[1] = ty;
+      keep(best, t);
+    }
+  }
+  return best;
 }
+
 PublishedTime published(const Machine& machine, const VectorProblem& p) {
   if (p.products > 0) return {};  // a scan, of which it says nothing
+  const Units u(machine);
   const double elements = d(p.rows) * d(p.width);
-  const double second = (p.in_bytes - p.out_bytes) / 2 * elements + p.shared_bytes / 2 * d(p.width);
-  return published_vector(machine, 1, p.rows, p.width, p.ops, std::max(0.0, second), p.row_wise);
+  const double second = std::max(0.0, (p.in_bytes - p.out_bytes) / 2 * elements + p.shared_bytes / 2 * d(p.width));
+  const double gflop = p.ops * d(p.rows) * d(p.width) / 1e9;
+  PublishedTime best;
+  for (const std::int64_t s : splits(p.row_wise ? p.rows : p.rows * p.width, 1)) {
+    const double i = mib(elements) / d(s);
+    const double w = mib(second) / d(s);
+    const bool doubled = s > kTiles && 2 * i + 2 * w <= u.sram;
+    const bool single = s > kTiles ? 2 * i + w <= u.sram : i + w <= u.sram;
+    if (!doubled && !single) continue;
+    const double n1 = std::ceil(d(s) / kTiles);
+    const double cp = gflop / d(s) / u.vector;
+    const double compute = n1 * cp;
+    const double step = doubled ? std::max(u.load(i), cp) : u.load(i);
+    PublishedTime t;
+    t.seconds = (u.load(i) + u.load(w) + std::max((n1 - 1) * step + cp, compute) + u.load(i)) * kMs;
+    t.compute = compute * kMs;
+    t.splits[0] = s;
+    keep(best, t);
+  }
+  return best;
 }
 
 const Grid* find(std::span<const Grid> grids, int m, int n) {
@@ -181,78 +242,6 @@ Recost recost_of(const Machine& machine, std::span<const Grid> grids, const Vect
 }
 
 }  // namespace
-
-PublishedTime published_gemm(const Machine& machine, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k,
-                             double fused_ops) {
-  const Units u(machine);
-  const double gflop = 2 * d(b) * d(m) * d(n) * d(k) / 1e9;
-  const double fused = fused_ops / 1e9 / (kTiles * u.vector);
-  PublishedTime best;
-  one_order(u, b, m, n, k, gflop, fused, false, best);
-  one_order(u, 1, n, b * m, k, gflop, fused, true, best);
-  return best;
-}
-
-PublishedTime published_attention(const Machine& machine, std::int64_t b, std::int64_t s, std::int64_t head_dim,
-                                  std::int64_t heads) {
-  constexpr std::int64_t kSide = 64;
-  const Units u(machine);
-  s = padded(s);
-  PublishedTime best;
-  for (std::int64_t tx = kSide; tx <= s / kTiles; tx += kSide) {
-    if (s % tx != 0) continue;
-    for (std::int64_t ty = kSide; ty <= s / kTiles; ty += kSide) {
-      if (s % ty != 0) continue;
-      const double n1 = std::ceil(d(heads) * (d(s) / d(tx)) / kTiles);
-      const double n2 = std::ceil(d(s) / d(ty) / kTiles);
-      const double x = d(b * tx) * d(head_dim);
-      const double y = d(b * ty) * d(head_dim);
-      const double i = (2 * x + std::floor(2 * d(tx) * d(head_dim) / d(heads))) / kMiB;
-      const double w = (4 * y + std::floor(2 * d(ty) * d(head_dim) / d(heads))) / kMiB;
-      const double o = 2 * x / kMiB;
-      if (i + 3 * w + 2 * o > u.sram) continue;
-      const double rope = (std::floor(x / d(heads)) + std::floor(y / d(heads))) / 1e9 / u.vector;
-      const double scores = d(b) * d(tx) * d(ty);
-      const double products = kTiles * n2 * 4 * scores * d(head_dim) / 1e9 / u.gemm;
-      const double softmax = 5 * scores / 1e9 / u.vector;
-      const double cp = rope + products + softmax;
-      const double in = u.load(i) + u.load(w);
-      const double compute = n1 * cp;
-      const double latency = in + cp - rope + (n1 - 1) * std::max(in, cp) + u.load(o);
-      PublishedTime t;
-      t.seconds = (latency <= compute ? compute + u.load(o) : latency) * kMs;
-      t.compute = compute * kMs;
-      t.splits[0] = tx;
-      t.splits[1] = ty;
-      keep(best, t);
-    }
-  }
-  return best;
-}
-
-PublishedTime published_vector(const Machine& machine, std::int64_t b, std::int64_t rows, std::int64_t columns,
-                               double ops, double second, bool by_rows) {
-  const Units u(machine);
-  const double gflop = ops * d(b) * d(rows) * d(columns) / 1e9;
-  PublishedTime best;
-  for (const std::int64_t s : splits(by_rows ? rows : rows * columns, 1)) {
-    const double i = mib(d(b) * d(rows) * d(columns)) / d(s);
-    const double w = mib(second) / d(s);
-    const bool doubled = s > kTiles && 2 * i + 2 * w <= u.sram;
-    const bool single = s > kTiles ? 2 * i + w <= u.sram : i + w <= u.sram;
-    if (!doubled && !single) continue;
-    const double n1 = std::ceil(d(s) / kTiles);
-    const double cp = gflop / d(s) / u.vector;
-    const double compute = n1 * cp;
-    const double step = doubled ? std::max(u.load(i), cp) : u.load(i);
-    PublishedTime t;
-    t.seconds = (u.load(i) + u.load(w) + std::max((n1 - 1) * step + cp, compute) + u.load(i)) * kMs;
-    t.compute = compute * kMs;
-    t.splits[0] = s;
-    keep(best, t);
-  }
-  return best;
-}
 
 PublishedTime published_time(const Machine& machine, const Problem& problem) {
   return std::visit([&](const auto& p) { return published(machine, p); }, problem);

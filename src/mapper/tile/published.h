@@ -8,7 +8,7 @@
 #include <span>
 
 #include "mapper/tile/machine.h"
-#include "mapper/tile/op_problem.h"
+#include "mapper/tile/description.h"
 
 namespace llmperf::mapper::tile {
 
@@ -21,16 +21,6 @@ struct PublishedTime {
   double utilisation() const { return compute / seconds; }
 };
 
-// [b, m, k] x [k, n] on 16-bit elements, then a vector op of `fused_ops` operations on the results.
-PublishedTime published_gemm(const Machine& machine, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k,
-                             double fused_ops = 0);
-// `heads` heads of `head_dim` over s tokens.
-PublishedTime published_attention(const Machine& machine, std::int64_t b, std::int64_t s, std::int64_t head_dim,
-                                  std::int64_t heads);
-// `ops` per element on [rows, columns] and a second operand of `second` elements. Only rows are split where `by_rows`.
-PublishedTime published_vector(const Machine& machine, std::int64_t b, std::int64_t rows, std::int64_t columns,
-                               double ops, double second, bool by_rows);
-
 // What the published mapper chooses for a problem, the time its formulas give, and what the choice takes on the machine
 // of the default model: the same splits as a mapping of this model's space, with its sums, write-backs and channel.
 //
@@ -39,7 +29,7 @@ PublishedTime published_vector(const Machine& machine, std::int64_t b, std::int6
 //   attention   16 blocks of `tx` queries, 16 of `ty` keys round the ring
 //   vector      chunks, one per tile
 
-// Infeasible for attention to keys other than the queries' own, which it has no formula for.
+// On elements of 16 bits. Infeasible for attention to keys other than the queries' own, which it has no formula for.
 PublishedTime published_time(const Machine& machine, const Problem& problem);
 
 struct Recost {

@@ -63,7 +63,7 @@ Traffic traffic_of(const Machine& machine, const Schedule& s) {
   double a_bytes = 0;  // of the slices of one request each
   double b_bytes = 0;
   double sums = 0;  // of one tile
-  s.each_run([&](const Block& b, double blocks, double opening) {
+  s.each_block([&](const Block& b, double blocks, double opening) {
     // Slices that stayed are loaded by the block that opens a row only.
     const std::int64_t known = std::min(b.found, b.steps - 1);
     const double stayed = d(s.panel >= b.steps ? known : known * s.panel / b.steps);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -63,11 +64,12 @@ struct Block {
   std::int64_t found = std::numeric_limits<std::int64_t>::max();
   Step full;
   Step last;
-  double start = 0;   // bytes per tile of the operand needed at the first step
-  double end = 0;     // bytes per tile of the operand that results are joined with
-  double result = 0;  // bytes per tile stored
-  double reduce = 0;  // bytes of partial sums that a tile sends on
-  double finish = 0;  // s of the vector unit on finished results, partial sums included
+  double start = 0;        // bytes per tile of the operand needed at the first step
+  double end = 0;          // bytes per tile of the operand that results are joined with
+  double result = 0;       // bytes per tile stored
+  double reduce = 0;       // bytes of partial sums that a tile sends on
+  double finish = 0;       // s of the vector unit on finished results, partial sums included
+  std::int64_t count = 1;  // of blocks alike, one after the other
 
   const Step& first() const { return steps > 1 ? full : last; }
 };
@@ -77,17 +79,10 @@ constexpr bool stays(std::int64_t step, std::int64_t steps, std::int64_t panel) 
   return panel > 0 && (panel >= steps || (step + 1) * panel / steps > step * panel / steps);
 }
 
-struct Run {
-  std::size_t block = 0;  // index into Schedule::blocks
-  std::int64_t count = 0;
-};
 struct Row {
-  std::size_t begin = 0;  // runs
+  std::size_t begin = 0;  // blocks
   std::size_t end = 0;
-};
-struct RowRun {
-  std::size_t row = 0;
-  std::int64_t count = 0;
+  std::int64_t count = 1;  // of rows alike, one after the other
 };
 
 struct Schedule {
@@ -98,31 +93,31 @@ struct Schedule {
   Results results = Results::staged;
   bool overlapped = true;  // matrix and vector unit work on different steps at once
   int start_slots = 2;
-  std::vector<Block> blocks;
-  std::vector<Run> runs;
+  std::vector<Block> blocks;  // of a row those after the others, rows in their order
   std::vector<Row> rows;
-  std::vector<RowRun> sequence;
-  std::int64_t repeats = 1;  // of the whole sequence
+  std::int64_t repeats = 1;  // of all rows
 
-  const Block& first_block() const { return blocks[runs[rows[sequence.front().row].begin].block]; }
-  // For each run of each row its block, how many of it there are in all, and how many of these open a row.
+  std::span<const Block> blocks_of(const Row& row) const {
+    return std::span(blocks).subspan(row.begin, row.end - row.begin);
+  }
+  // For each block how many of it there are in all, and how many of these open a row.
   template <typename Visit>
-  void each_run(const Visit& visit) const {
-    for (const RowRun& alike : sequence) {
-      const double times = d(alike.count) * d(repeats);
-      for (std::size_t r = rows[alike.row].begin; r < rows[alike.row].end; ++r) {
-        visit(blocks[runs[r].block], d(runs[r].count) * times, r == rows[alike.row].begin ? times : 0.0);
+  void each_block(const Visit& visit) const {
+    for (const Row& row : rows) {
+      const double times = d(row.count) * d(repeats);
+      for (const Block& block : blocks_of(row)) {
+        visit(block, d(block.count) * times, &block == &blocks[row.begin] ? times : 0.0);
       }
     }
   }
 
   void clear() {
     blocks.clear();
-    runs.clear();
     rows.clear();
-    sequence.clear();
     repeats = 1;
   }
+  // Blocks that were added since the last row are one.
+  void end_row(std::int64_t count) { rows.push_back({rows.empty() ? 0 : rows.back().end, blocks.size(), count}); }
 };
 
 // What an operation takes, and of that the DRAM channel.

@@ -39,8 +39,8 @@ class Program {
     std::int64_t row = 0;      // its first block
     std::int64_t run = 0;      // the first block of those alike in the row
     std::int64_t rows = 0;     // the first block of rows alike
-    std::size_t kind = 0;      // index into the schedule's runs
-    std::size_t row_kind = 0;  // index into its sequence
+    std::size_t kind = 0;      // index into the schedule's blocks
+    std::size_t row_kind = 0;  // index into its rows
     bool ends_row = false;
     bool ends_repeat = false;
   };
@@ -48,20 +48,18 @@ class Program {
   explicit Program(const Schedule& s) : s_(s) {
     bool grows = false;  // slices of a row still come when those of the row before are long over
     std::int64_t longest_row = 0;
-    for (const RowRun& rows : s.sequence) {
-      const Length row = length_of(rows.row);
+    for (const Row& rows : s.rows) {
+      const Length row = length_of(rows);
       longest_row = std::max(longest_row, row.steps);
       sequence_.blocks += rows.count * row.blocks;
       sequence_.steps += rows.count * row.steps;
-      for (std::size_t run = s.rows[rows.row].begin; run < s.rows[rows.row].end; ++run) {
-        const Block& block = s.blocks[s.runs[run].block];
-        longest_ = std::max(longest_, block.steps);
-        grows = grows || (s.panel > 0 && block.found < block.steps);
-      }
+    }
+    for (const Block& block : s.blocks) {
+      longest_ = std::max(longest_, block.steps);
+      grows = grows || (s.panel > 0 && block.found < block.steps);
     }
     if (grows) longest_ = std::max(longest_, longest_row);
     all_ = {sequence_.blocks * s.repeats, sequence_.steps * s.repeats};
-    run_ = row().begin;
     reach(0);
   }
 
@@ -104,12 +102,12 @@ class Program {
   // Of the blocks alike that follow one, of the rows alike that follow its row, and of whole sequences, the last one is
   // kept, and what is written down already. Returns how many are left out.
   std::int64_t leave_blocks(const Placed& after) {
-    const Run& run = s_.runs[run_];
-    return after.run == run_begin_ ? leave(in_run_, run.count - 1, {1, s_.blocks[run.block].steps}) : 0;
+    const Block& block = s_.blocks[run_];
+    return after.run == run_begin_ ? leave(in_run_, block.count - 1, {1, block.steps}) : 0;
   }
   std::int64_t leave_rows(const Placed& after) {
-    const RowRun& rows = s_.sequence[rows_];
-    return after.rows == rows_begin_ ? leave(in_rows_, rows.count - 2, length_of(rows.row)) : 0;
+    const Row& rows = s_.rows[rows_];
+    return after.rows == rows_begin_ ? leave(in_rows_, rows.count - 2, length_of(rows)) : 0;
   }
   std::int64_t leave_repeats() { return leave(repeat_, s_.repeats - 2, sequence_); }
 
@@ -119,12 +117,11 @@ class Program {
     std::int64_t steps = 0;
   };
 
-  const Row& row() const { return s_.rows[s_.sequence[rows_].row]; }
-  Length length_of(std::size_t row) const {
+  Length length_of(const Row& row) const {
     Length length;
-    for (std::size_t run = s_.rows[row].begin; run < s_.rows[row].end; ++run) {
-      length.blocks += s_.runs[run].count;
-      length.steps += s_.runs[run].count * s_.blocks[s_.runs[run].block].steps;
+    for (const Block& block : s_.blocks_of(row)) {
+      length.blocks += block.count;
+      length.steps += block.count * block.steps;
     }
     return length;
   }
@@ -138,11 +135,11 @@ class Program {
   }
 
   void write() {
-    if (in_run_ == s_.runs[run_].count) next_run();
-    const Block& block = s_.blocks[s_.runs[run_].block];
+    if (in_run_ == s_.blocks[run_].count) next_run();
+    const Block& block = s_.blocks[run_];
     ++in_run_;
-    const bool ends_row = in_run_ == s_.runs[run_].count && run_ + 1 == row().end;
-    const bool ends_repeat = ends_row && in_rows_ + 1 == s_.sequence[rows_].count && rows_ + 1 == s_.sequence.size();
+    const bool ends_row = in_run_ == block.count && run_ + 1 == s_.rows[rows_].end;
+    const bool ends_repeat = ends_row && in_rows_ + 1 == s_.rows[rows_].count && rows_ + 1 == s_.rows.size();
     placed_.push_back(
         {&block, steps_written_, row_begin_, run_begin_, rows_begin_, run_, rows_, ends_row, ends_repeat});
     steps_written_ += block.steps;
@@ -151,17 +148,17 @@ class Program {
   void next_run() {
     in_run_ = 0;
     run_begin_ = written();
-    if (++run_ < row().end) return;
+    if (++run_ < s_.rows[rows_].end) return;
     row_begin_ = written();
-    if (++in_rows_ == s_.sequence[rows_].count) {
+    if (++in_rows_ == s_.rows[rows_].count) {
       in_rows_ = 0;
       rows_begin_ = written();
-      if (++rows_ == s_.sequence.size()) {
+      if (++rows_ == s_.rows.size()) {
         rows_ = 0;
         ++repeat_;
       }
     }
-    run_ = row().begin;
+    run_ = s_.rows[rows_].begin;
   }
 
   const Schedule& s_;
@@ -171,10 +168,10 @@ class Program {
   std::int64_t longest_ = 1;
   // The block to write next, or the last one of a run.
   std::int64_t repeat_ = 0;
-  std::size_t rows_ = 0;      // index into the sequence
+  std::size_t rows_ = 0;      // index into the schedule's rows
   std::int64_t in_rows_ = 0;  // rows alike before its own
-  std::size_t run_ = 0;
-  std::int64_t in_run_ = 0;  // blocks of it that are written
+  std::size_t run_ = 0;       // index into its blocks
+  std::int64_t in_run_ = 0;   // of those alike so many are written
   std::int64_t rows_begin_ = 0;
   std::int64_t row_begin_ = 0;
   std::int64_t run_begin_ = 0;
@@ -229,17 +226,22 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kKept = 4;  // blocks whose times are remembered
 inline std::size_t kept(std::int64_t block) { return at(block & (kKept - 1)); }
 
+enum Operand : unsigned char { kA, kB };
+constexpr std::array kOperands = {kA, kB};
+const Stream& stream_of(const Schedule& s, Operand of) { return of == kA ? s.a : s.b; }
+const Paths& paths_of(const Grid& g, Operand of) { return of == kA ? g.a : g.b; }
+
+// What a tile asks for by itself: the operands at a block's start and for its results, and that these leave.
+enum Kind : unsigned char { kStart, kJoin, kStore };
+constexpr double Block::*kBytes[] = {&Block::start, &Block::end, &Block::result};
+
 struct Tile {
-  Program::At next;          // step to run
-  std::int64_t a_known = 0;  // steps whose slices have been sent for and have a time
-  std::int64_t b_known = 0;
-  double* a = nullptr;  // when slices are there
-  double* b = nullptr;
-  double* ends = nullptr;   // of steps
-  std::int64_t starts = 0;  // blocks whose operands have been sent for
-  std::int64_t joins = 0;
-  double start_at[kKept] = {};
-  double join_at[kKept] = {};
+  Program::At next;                        // step to run
+  std::array<std::int64_t, 2> known = {};  // of an operand the steps whose slices have been sent for and have a time
+  std::array<double*, 2> slices = {};      // when these are there
+  double* ends = nullptr;                  // of steps
+  std::array<std::int64_t, 2> sent = {};   // of a kind the blocks whose operands have been sent for
+  double there_at[2][kKept] = {};
   double matrix = 0;  // when the unit is free
   double vector = 0;
   bool touched = false;
@@ -283,7 +285,7 @@ class Tiles {
     if (times_.size() < 3 * tiles_.size() * at(window_)) times_.resize(3 * tiles_.size() * at(window_));
     double* next = times_.data();
     for (Tile& tile : tiles_) {
-      for (double** times : {&tile.a, &tile.b, &tile.ends}) {
+      for (double** times : {&tile.slices[kA], &tile.slices[kB], &tile.ends}) {
         *times = next;
         next += window_;
       }
@@ -293,7 +295,7 @@ class Tiles {
     sums_.resize(at(g_.c.groups * kKept));
   }
 
-  const Groups& groups(bool is_a) const { return is_a ? a_groups_ : b_groups_; }
+  const Groups& groups(Operand of) const { return groups_[of]; }
   Tile& operator[](int i) { return tiles_[at(i)]; }
   const Tile& operator[](int i) const { return tiles_[at(i)]; }
   const std::vector<Tile>& all() const { return tiles_; }
@@ -364,10 +366,12 @@ class Tiles {
   // Parts of slices go round beside the work on them.
   void draw_round(int i, const Step& s, double begin, std::int64_t number) {
     if (timeline_ == nullptr) return;
-    const auto passed = [](const Stream& stream, const Paths& paths, double part) {
-      return stream.used && stream.feed == Feed::ring ? part * (paths.length - 1) : 0;
-    };
-    const double seconds = (passed(s_.a, g_.a, s.a) + passed(s_.b, g_.b, s.b)) / m_.link;
+    double passed = 0;
+    for (const Operand of : kOperands) {
+      const bool ring = stream_of(s_, of).used && stream_of(s_, of).feed == Feed::ring;
+      if (ring) passed += (of == kA ? s.a : s.b) * (paths_of(g_, of).length - 1);
+    }
+    const double seconds = passed / m_.link;
     draw(i, Lane::noc, begin + seconds, seconds, number);
   }
 
@@ -387,15 +391,11 @@ class Tiles {
       if (data == kNever) return ran;
       const std::int64_t b = t.next.block;
       const Block& block = program_.block(b);
-      if (t.next.step == 0) {
-        if (block.start <= 0) t.starts = std::max(t.starts, b + 1);
-        if (t.starts <= b) return ran;
-        data = std::max(data, t.start_at[kept(b)]);
-      }
-      if (t.next.step + 1 == block.steps) {
-        if (block.end <= 0) t.joins = std::max(t.joins, b + 1);
-        if (t.joins <= b) return ran;
-        data = std::max(data, t.join_at[kept(b)]);
+      for (const Kind kind : {kStart, kJoin}) {
+        if (kind == kStart ? t.next.step > 0 : t.next.step + 1 < block.steps) continue;
+        if (block.*kBytes[kind] <= 0) t.sent[kind] = std::max(t.sent[kind], b + 1);
+        if (t.sent[kind] <= b) return ran;
+        data = std::max(data, t.there_at[kind][kept(b)]);
       }
       if (!chained(program_.step(t.next)) && !room(t, t.next, data)) return ran;
       run(i, data, room_at);
@@ -406,22 +406,23 @@ class Tiles {
   // When the operands of the next step are there; never: not known yet.
   double operands(const Tile& t, int i) const {
     const std::int64_t n = t.next.number;
-    if (n >= t.a_known || n >= t.b_known) return kNever;
+    if (n >= t.known[kA] || n >= t.known[kB]) return kNever;
     double data = 0;
-    if (s_.a.used && !program_.stayed(t.next)) {
-      data = s_.a.feed == Feed::ring ? round_about(a_groups_, i, n, true) : t.a[slot(n)];
+    for (const Operand of : kOperands) {
+      const Stream& stream = stream_of(s_, of);
+      if (!stream.used || (of == kA && program_.stayed(t.next))) continue;
+      data = std::max(data, stream.feed == Feed::ring ? round_about(of, i, n) : t.slices[of][slot(n)]);
     }
-    if (s_.b.used) data = std::max(data, s_.b.feed == Feed::ring ? round_about(b_groups_, i, n, false) : t.b[slot(n)]);
     return data;
   }
 
   // Parts of a slice go round: a step begins when all tiles of the path have theirs.
-  double round_about(const Groups& groups, int i, std::int64_t step, bool is_a) const {
+  double round_about(Operand of, int i, std::int64_t step) const {
     double data = 0;
-    for (const int tile : groups.tiles(groups.of(i))) {
+    for (const int tile : groups_[of].tiles(groups_[of].of(i))) {
       const Tile& other = tiles_[at(tile)];
-      if ((is_a ? other.a_known : other.b_known) <= step) return kNever;
-      data = std::max(data, (is_a ? other.a : other.b)[slot(step)]);
+      if (other.known[of] <= step) return kNever;
+      data = std::max(data, other.slices[of][slot(step)]);
     }
     return data;
   }
@@ -587,8 +588,7 @@ class Tiles {
   const Grid& g_;
   Program& program_;
   Timeline* timeline_;
-  Groups a_groups_{g_.a};
-  Groups b_groups_{g_.b};
+  std::array<Groups, 2> groups_ = {Groups(g_.a), Groups(g_.b)};
   Groups sum_groups_{g_.c};
   std::int64_t window_ = 1;
   std::vector<Tile> tiles_;
@@ -607,6 +607,56 @@ class Tiles {
   double end_ = 0;
 };
 
+// Leaves out of a program what takes as long as what was executed before it.
+class Skipping {
+ public:
+  Skipping(const Machine& machine, const Schedule& schedule, Program& program)
+      : program_(program),
+        blocks_(kSettling * machine.dram_latency),
+        run_paces_(schedule.blocks.size()),
+        row_paces_(schedule.rows.size()) {}
+
+  double skipped() const { return skipped_; }  // s
+  std::int64_t done() const { return done_; }  // blocks that are over on all tiles
+
+  // The next one is over at `end`, when the channel was free at `now`.
+  void follow(double end, double now) {
+    const Program::Placed block = program_.placed(done_);
+    const auto leave = [&](Pace& pace, double& usual, const auto& some) {
+      pace.add(end + skipped_, now - end);
+      const std::optional<double> each = pace.each(usual, within_);
+      if (!each) return;
+      usual = *each;
+      const std::int64_t left = some();
+      if (left == 0) return;
+      skipped_ += static_cast<double>(left) * *each;
+      within_ = true;
+      pace.restart();
+    };
+    if (done_ == block.run) blocks_.restart();
+    if (done_ == block.row) within_ = false;
+    ++done_;
+    leave(blocks_, run_paces_[block.kind], [&] { return program_.leave_blocks(block); });
+    if (!block.ends_row) return;
+    if (block.row == block.rows) rows_.restart();
+    leave(rows_, row_paces_[block.row_kind], [&] { return program_.leave_rows(block); });
+    if (block.ends_repeat) leave(repeats_, repeat_pace_, [&] { return program_.leave_repeats(); });
+  }
+
+ private:
+  static constexpr double kSettling = 3;  // latencies
+  Program& program_;
+  double skipped_ = 0;
+  bool within_ = false;  // the row something was left out
+  std::int64_t done_ = 0;
+  Pace blocks_;
+  Pace rows_ = blocks_;
+  Pace repeats_ = blocks_;
+  std::vector<double> run_paces_;  // of the schedule's blocks, in an earlier row; 0: not known
+  std::vector<double> row_paces_;  // of its rows
+  double repeat_pace_ = 0;
+};
+
 class Simulation {
  public:
   // `skips`: of what comes alike only as much is executed as says how long it takes.
@@ -616,21 +666,17 @@ class Simulation {
         g_(*schedule.grid),
         timeline_(timeline),
         program_(schedule),
-        tiles_(machine, schedule, program_, timeline),
-        skips_(skips),
-        run_paces_(schedule.runs.size()),
-        row_paces_(schedule.sequence.size()) {
+        tiles_(machine, schedule, program_, timeline) {
+    if (skips) skipping_.emplace(machine, schedule, program_);
     queue_of_[kA].assign(at(m_.tiles), -1);
     queue_of_[kB] = queue_of_[kA];
     alone_.resize(at(m_.tiles));
     std::iota(alone_.begin(), alone_.end(), 0);
-    open(s_.a, g_.a, kA);
-    open(s_.b, g_.b, kB);
-    const auto any = [&](double Block::*bytes) {
-      return std::ranges::any_of(s_.blocks, [&](const Block& b) { return b.*bytes > 0; });
-    };
-    if (any(&Block::start)) kinds_.push_back(kStart);
-    if (any(&Block::end)) kinds_.push_back(kJoin);
+    for (const Operand of : kOperands) open(of);
+    for (const Kind kind : {kStart, kJoin}) {
+      const auto has = [&](const Block& b) { return b.*kBytes[kind] > 0; };
+      if (std::ranges::any_of(s_.blocks, has)) kinds_.push_back(kind);
+    }
     kinds_.push_back(kStore);
     ports_.assign(at(m_.tiles), 0);
     own_ = queues_.size();
@@ -650,7 +696,7 @@ class Simulation {
       refresh();
     }
     Simulated result;
-    result.seconds = std::max(end_, tiles_.end()) + skipped_;
+    result.seconds = std::max(end_, tiles_.end()) + (skipping_ ? skipping_->skipped() : 0);
     result.dram_busy = dram_busy_;
     result.requests = served_;
     for (const Tile& tile : tiles_.all()) {
@@ -663,8 +709,6 @@ class Simulation {
   }
 
  private:
-  enum Operand : unsigned char { kA, kB };
-  enum Kind : unsigned char { kStart, kJoin, kStore };  // of a tile's own requests
   static constexpr std::size_t kMostSlots = 4;
   // Of requests that wait, that of the earliest step goes first, of those that of the lowest index.
   using Key = std::uint64_t;
@@ -712,21 +756,22 @@ class Simulation {
     double first = 0;         // when its first byte came
   };
 
-  void open(const Stream& stream, const Paths& paths, Operand operand) {
+  void open(Operand operand) {
+    const Stream& stream = stream_of(s_, operand);
     if (!stream.used) {
-      for (int i = 0; i < m_.tiles; ++i) known(i, operand) = program_.steps();
+      for (int i = 0; i < m_.tiles; ++i) tiles_[i].known[operand] = program_.steps();
       return;
     }
     const bool shared = stream.feed == Feed::multicast;
-    const int count = shared ? paths.groups : m_.tiles;
+    const int count = shared ? paths_of(g_, operand).groups : m_.tiles;
     for (int i = 0; i < count; ++i) {
       Queue q;
       q.operand = operand;
       q.group = i;
       q.tiles = std::span(alone_).subspan(at(i), 1);
       if (shared) {
-        q.way = tiles_.groups(operand == kA).way;
-        q.tiles = tiles_.groups(operand == kA).tiles(i);
+        q.way = tiles_.groups(operand).way;
+        q.tiles = tiles_.groups(operand).tiles(i);
       }
       q.slots = at(stream.slots);
       for (const int tile : q.tiles) queue_of_[operand][at(tile)] = static_cast<int>(queues_.size());
@@ -735,9 +780,7 @@ class Simulation {
   }
 
   bool written(const Program::At& a) const { return a.block < program_.written(); }
-  bool local(const Queue& q) const { return (q.operand == kA ? s_.a : s_.b).local; }
-  std::int64_t& known(int tile, Operand operand) { return operand == kA ? tiles_[tile].a_known : tiles_[tile].b_known; }
-  double* slices(int tile, Operand operand) { return operand == kA ? tiles_[tile].a : tiles_[tile].b; }
+  bool local(const Queue& q) const { return stream_of(s_, q.operand).local; }
   bool in_panel(const Queue& q) const {
     return q.operand == kA && stays(q.next.step, program_.block(q.next.block).steps, s_.panel);
   }
@@ -747,7 +790,7 @@ class Simulation {
   void settle(Queue& q) {
     while (written(q.next) && q.operand == kA && program_.stayed(q.next)) program_.move(q.next);
     q.stays = written(q.next) && in_panel(q);
-    for (const int i : q.tiles) known(i, q.operand) = q.next.number;
+    for (const int i : q.tiles) tiles_[i].known[q.operand] = q.next.number;
   }
 
   // Follows the program: what has come to its end finds more of it, and of what comes alike some is left out.
@@ -764,33 +807,10 @@ class Simulation {
         }
       }
     }
-    if (!skips_) return;
-    while (const std::optional<double> end = done_ < program_.written() ? tiles_.done(done_) : std::nullopt) {
-      skip(program_.placed(done_), *end);
-      ++done_;
+    if (!skipping_) return;
+    while (const auto end = skipping_->done() < program_.written() ? tiles_.done(skipping_->done()) : std::nullopt) {
+      skipping_->follow(*end, now_);
     }
-  }
-
-  // After the block that is over on all tiles at `end`.
-  void skip(const Program::Placed& block, double end) {
-    const auto leave = [&](Pace& pace, double& usual, const auto& some) {
-      pace.add(end + skipped_, now_ - end);
-      const std::optional<double> each = pace.each(usual, skips_within_);
-      if (!each) return;
-      usual = *each;
-      const std::int64_t left = some();
-      if (left == 0) return;
-      skipped_ += static_cast<double>(left) * *each;
-      skips_within_ = true;
-      pace.restart();
-    };
-    if (done_ == block.run) blocks_.restart();
-    if (done_ == block.row) skips_within_ = false;
-    leave(blocks_, run_paces_[block.kind], [&] { return program_.leave_blocks(block); });
-    if (!block.ends_row) return;
-    if (block.row == block.rows) rows_.restart();
-    leave(rows_, row_paces_[block.row_kind], [&] { return program_.leave_rows(block); });
-    if (block.ends_repeat) leave(repeats_, repeat_pace_, [&] { return program_.leave_repeats(); });
   }
 
   // When the next request of a queue can go out; never: the steps that it waits for have not run.
@@ -819,7 +839,7 @@ class Simulation {
   // Works out the requests of tiles that have run, and of their queues.
   void refresh() {
     tiles_.each_touched([&](int i) {
-      for (const Operand operand : {kA, kB}) {
+      for (const Operand operand : kOperands) {
         const int index = queue_of_[operand][at(i)];
         if (index < 0 || out_[at(index)] != 0) continue;
         Queue& q = queues_[at(index)];
@@ -832,20 +852,25 @@ class Simulation {
 
   void refresh(const Tile& t, Kind kind, std::size_t index) {
     if (out_[index] != 0) return;
-    if (kind == kStart && t.starts < program_.blocks() && program_.block(t.starts).start > 0) {
-      const std::int64_t before = t.starts - s_.start_slots;  // the block whose operand makes room
-      double ready = 0;
-      if (before >= 0 && t.ended() <= program_.last_step(before)) {
-        ready = kNever;
-      } else if (before >= 0) {
-        ready = t.ends[tiles_.slot(program_.last_step(before))];
-      }
-      request(index, ready, program_.first_step(t.starts));
+    if (kind != kStore) {
+      const std::int64_t b = t.sent[kind];
+      if (b >= program_.blocks() || program_.block(b).*kBytes[kind] <= 0 || (kind == kJoin && t.results < b)) return;
+      request(index, kind == kStart ? room_for_start(t) : b == 0 ? 0 : t.finished[kept(b - 1)], needed_at(kind, b));
+      return;
     }
-    if (kind == kJoin && t.joins < program_.blocks() && program_.block(t.joins).end > 0 && t.results >= t.joins) {
-      request(index, t.joins == 0 ? 0.0 : t.finished[kept(t.joins - 1)], program_.last_step(t.joins));
-    }
-    if (kind == kStore && t.stored < t.results) request(index, t.finished[kept(t.stored)], needed(t.stored));
+    if (t.stored < t.results) request(index, t.finished[kept(t.stored)], needed(t.stored));
+  }
+
+  // When the operand of an earlier block's start has made room for the next one.
+  double room_for_start(const Tile& t) const {
+    const std::int64_t before = t.sent[kStart] - s_.start_slots;
+    if (before < 0) return 0;
+    const std::int64_t last = program_.last_step(before);
+    return t.ended() <= last ? kNever : t.ends[tiles_.slot(last)];
+  }
+  // The step that needs an operand of a block.
+  std::int64_t needed_at(Kind kind, std::int64_t block) const {
+    return kind == kStart ? program_.first_step(block) : program_.last_step(block);
   }
 
   // One decision of the channel: of requests that wait that of the earliest step, else the first to come. False when
@@ -883,15 +908,11 @@ class Simulation {
   // False: some of the request is left.
   bool serve(int tile, Kind kind, std::size_t index, double ready) {
     Tile& t = tiles_[tile];
-    if (kind == kStart) {
-      t.start_at[kept(t.starts)] =
-          move_bytes(ready, program_.block(t.starts).start, Lane::load_b, program_.first_step(t.starts)) +
-          m_.dram_latency;
-      ++t.starts;
-    } else if (kind == kJoin) {
-      t.join_at[kept(t.joins)] =
-          move_bytes(ready, program_.block(t.joins).end, Lane::joined, program_.last_step(t.joins)) + m_.dram_latency;
-      ++t.joins;
+    if (kind != kStore) {
+      const std::int64_t b = t.sent[kind]++;
+      const Lane lane = kind == kStart ? Lane::load_b : Lane::joined;
+      t.there_at[kind][kept(b)] =
+          move_bytes(ready, program_.block(b).*kBytes[kind], lane, needed_at(kind, b)) + m_.dram_latency;
     } else {
       double& left = t.to_store[kept(t.stored)];
       const double bytes = undisturbed(ready, left);
@@ -954,7 +975,7 @@ class Simulation {
     program_.reach(q.next.block);
     settle(q);
     tiles_.touch(q.tiles.front());
-    if ((q.operand == kA ? s_.a : s_.b).feed == Feed::ring) {
+    if (stream_of(s_, q.operand).feed == Feed::ring) {
       advance_round(q, number);
     } else {
       for (const int i : q.tiles) tiles_.advance(i);
@@ -983,16 +1004,16 @@ class Simulation {
 
   // Parts go round once the last tile of the path has sent for its own.
   void advance_round(const Queue& q, std::int64_t step) {
-    const Tiles::Groups& groups = tiles_.groups(q.operand == kA);
+    const Tiles::Groups& groups = tiles_.groups(q.operand);
     const std::span<const int> path = groups.tiles(groups.of(q.group));
-    if (std::ranges::any_of(path, [&](int i) { return known(i, q.operand) <= step; })) return;
+    if (std::ranges::any_of(path, [&](int i) { return tiles_[i].known[q.operand] <= step; })) return;
     for (const int i : path) tiles_.advance(i);
   }
 
   // The first tile of a group passes a slice on along the path while it comes in.
   void hand_on(const Queue& q, double first, double last, double bytes) {
     const std::size_t slot = tiles_.slot(q.next.number);
-    slices(q.tiles.front(), q.operand)[slot] = last;
+    tiles_[q.tiles.front()].slices[q.operand][slot] = last;
     if (q.tiles.size() == 1) return;
     const Paths::Way& way = *q.way;
     const int* reached = &way.reached[at(q.group) * q.tiles.size()];
@@ -1002,7 +1023,7 @@ class Simulation {
         const bool drawn = timeline_ != nullptr && q.group == 0 && link == 0;
         if (drawn) timeline_->add(Lane::noc, first, first + bytes / m_.link, q.next.number);
       }
-      slices(q.tiles[i], q.operand)[slot] = last;
+      tiles_[q.tiles[i]].slices[q.operand][slot] = last;
     }
   }
 
@@ -1027,19 +1048,8 @@ class Simulation {
   std::vector<double> ports_;              // of tiles: when they are free
   double dram_busy_ = 0;
   std::int64_t served_ = 0;
-  std::int64_t settled_ = 0;  // blocks that were written when queues were last told
-  // What is left out.
-  static constexpr double kSettling = 3;  // latencies
-  bool skips_;
-  double skipped_ = 0;         // s
-  bool skips_within_ = false;  // the row
-  std::int64_t done_ = 0;      // blocks that are over on all tiles
-  Pace blocks_{kSettling * m_.dram_latency};
-  Pace rows_ = blocks_;
-  Pace repeats_ = blocks_;
-  std::vector<double> run_paces_;  // of the schedule's runs, in an earlier row; 0: not known
-  std::vector<double> row_paces_;  // of its sequence
-  double repeat_pace_ = 0;
+  std::int64_t settled_ = 0;          // blocks that were written when queues were last told
+  std::optional<Skipping> skipping_;  // nothing: every step is executed
 };
 
 // What is different all along, and steps, of which a block may have many: only some of them are executed.
@@ -1083,17 +1093,13 @@ Schedule cut(const Schedule& s, const Part& part) {
   result.clear();
   result.repeats = s.repeats;
   result.panel = cut_panel(s, part.steps);
-  for (std::size_t i = 0; i < s.sequence.size(); ++i) {
+  for (std::size_t i = 0; i < s.rows.size(); ++i) {
     if (!keeps(i, part.rows)) continue;
-    const Row& row = s.rows[s.sequence[i].row];
-    const std::size_t begin = result.runs.size();
-    for (std::size_t r = row.begin; r < row.end; ++r) {
-      if (!keeps(r - row.begin, part.runs)) continue;
-      result.runs.push_back({result.blocks.size(), s.runs[r].count});
-      result.blocks.push_back(cut_steps(s.blocks[s.runs[r].block], part.steps));
+    const Row& row = s.rows[i];
+    for (std::size_t b = row.begin; b < row.end; ++b) {
+      if (keeps(b - row.begin, part.runs)) result.blocks.push_back(cut_steps(s.blocks[b], part.steps));
     }
-    result.rows.push_back({begin, result.runs.size()});
-    result.sequence.push_back({result.rows.size() - 1, s.sequence[i].count});
+    result.end_row(row.count);
   }
   return result;
 }
@@ -1107,16 +1113,15 @@ double requests_of(const Machine& machine, const Schedule& s) {
     return requests_of(machine, stream, paths) * pieces(bytes);
   };
   double total = 0;
-  for (const RowRun& rows : s.sequence) {
+  for (const Row& rows : s.rows) {
     double row = 0;
-    for (std::size_t r = s.rows[rows.row].begin; r < s.rows[rows.row].end; ++r) {
-      const Block& b = s.blocks[s.runs[r].block];
+    for (const Block& b : s.blocks_of(rows)) {
       const double steps = d(b.steps);
       const double a = of_stream(s.a, s.grid->a, b.full.a);
       const double found = d(std::min({s.panel, b.found, b.steps}));
       const double each = (steps - found) * a + steps * of_stream(s.b, s.grid->b, b.full.b) +
                           (pieces(b.start) + pieces(b.end) + pieces(b.result)) * machine.tiles;
-      row += each * d(std::min(s.runs[r].count, kBlocksAlike)) + (r == s.rows[rows.row].begin ? found * a : 0);
+      row += each * d(std::min(b.count, kBlocksAlike)) + (&b == &s.blocks[rows.begin] ? found * a : 0);
     }
     total += row * d(std::min(rows.count, kRowsAlike));
   }
@@ -1129,7 +1134,7 @@ Part part_of(const Machine& machine, const Schedule& s, double requests) {
   constexpr std::int64_t kFewRows = 8;
   Part part;
   std::int64_t steps = most_steps(s);
-  auto rows = static_cast<std::int64_t>(s.sequence.size());
+  auto rows = static_cast<std::int64_t>(s.rows.size());
   std::int64_t runs = 0;
   for (const Row& r : s.rows) runs = std::max(runs, static_cast<std::int64_t>(r.end - r.begin));
   double needed = requests_of(machine, s);
@@ -1152,7 +1157,7 @@ constexpr std::int64_t kWhole = 5000;  // steps that are drawn from the first to
 
 std::int64_t steps_of(const Schedule& s) {
   double steps = 0;
-  s.each_run([&](const Block& b, double blocks, double) { steps += blocks * d(b.steps); });
+  s.each_block([&](const Block& b, double blocks, double) { steps += blocks * d(b.steps); });
   return steps < 1e15 ? static_cast<std::int64_t>(steps) : std::numeric_limits<std::int64_t>::max();
 }
 
@@ -1163,9 +1168,11 @@ Schedule shortened(Schedule s) {
   constexpr std::int64_t kAlike = 3;
   const bool cuts_steps =
       s.panel == 0 || std::ranges::all_of(s.blocks, [&](const Block& b) { return s.panel >= b.steps; });
-  for (Block& b : s.blocks) b.steps = cuts_steps ? std::min(b.steps, kSteps) : b.steps;
-  for (Run& r : s.runs) r.count = std::min(r.count, kAlike);
-  for (RowRun& r : s.sequence) r.count = std::min(r.count, kAlike);
+  for (Block& b : s.blocks) {
+    if (cuts_steps) b.steps = std::min(b.steps, kSteps);
+    b.count = std::min(b.count, kAlike);
+  }
+  for (Row& row : s.rows) row.count = std::min(row.count, kAlike);
   s.repeats = std::min<std::int64_t>(s.repeats, 2);
   return s;
 }

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "mapper/tile/given.h"
-#include "mapper/tile/selection.h"
 #include "mapper/tile/simulation.h"
 
 namespace llmperf::mapper::tile {
@@ -54,16 +53,16 @@ double least_sram(const Machine& machine, const std::vector<Grid>& grids, const 
   const double local = product != nullptr ? product->local_bytes(machine.tiles) : 0;
   return least_sram(machine, local, [&](const Machine& other) {
     return std::visit(
-        [&](const auto& p) { return !SearchOf<std::decay_t<decltype(p)>>(other, grids).best(p, 1).empty(); }, problem);
+        [&](const auto& p) { return !Search<std::decay_t<decltype(p)>>(other, grids).best(p, 1).empty(); }, problem);
   });
 }
 
 template <typename Problem, typename One>
 StudiedMapping Study::studied(const Problem& problem, const One& one) const {
-  StudiedMapping made{describe(machine_, problem, one.choice), schedule_of(machine_, problem, one.choice),
+  StudiedMapping made{describe(machine_, problem, one.choice), schedule_of(machine_, problem, one.choice.mapping),
                       one.choice.time};
   made.simulated = one.simulated;
-  if constexpr (std::is_same_v<Problem, GemmProblem>) made.text = mapping_text(problem, one.choice);
+  if constexpr (std::is_same_v<Problem, GemmProblem>) made.text = mapping_text(problem, one.choice.mapping);
   return made;
 }
 
@@ -72,8 +71,8 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
   std::visit(
       [&](const auto& p) {
         using Searched = std::decay_t<decltype(p)>;
-        SearchOf<Searched> search(machine_, grids_);
-        for (const auto& one : select(machine_, search, p, options.keep).found) mappings_.push_back(studied(p, one));
+        Search<Searched> search(machine_, grids_);
+        for (const auto& one : search.select(p, options.keep).found) mappings_.push_back(studied(p, one));
         if (mappings_.size() > options.keep) mappings_.resize(options.keep);
         if constexpr (std::is_same_v<Searched, GemmProblem>) {
           if (options.given.empty()) return;

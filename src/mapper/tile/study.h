@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "mapper/tile/description.h"
-#include "mapper/tile/op_problem.h"
-#include "mapper/tile/published.h"
 
 namespace llmperf::mapper::tile {
 

@@ -1,7 +1,6 @@
 // Mappings of ops on an array of tiles, selected and kept, so that a shape is searched once.
 #pragma once
 
-#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -9,13 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "cost/work.h"
+#include "graph/op.h"
 #include "hardware/runtime_profile.h"
 #include "mapper/roofline/roofline.h"
-#include "mapper/tile/attention.h"
-#include "mapper/tile/gemm.h"
-#include "mapper/tile/op_problem.h"
-#include "mapper/tile/selection.h"
-#include "mapper/tile/vector.h"
+#include "mapper/tile/description.h"
 
 namespace llmperf::mapper::tile {
 
@@ -32,6 +29,16 @@ enum class Kernel : unsigned char { product, prompt_product, attention };
 
 // What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
 Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel = Kernel::product);
+
+// From an op of a graph to the problem that tiles are given.
+// `work` is that of one execution of the op. Nothing for ops that the tiles have no part in, and for the backward pass
+// of attention.
+// `choices`, if any: of the stack whose kernels these are. They say whether attention computes what a causal mask
+// hides, and what sums are kept in.
+std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work,
+                                  const hardware::KernelChoices* choices = nullptr);
+
+using AnyMapped = std::variant<Mapped<GemmProblem>, Mapped<AttentionProblem>, Mapped<VectorProblem>>;
 
 // An op as mappings are searched for it.
 struct Posed {
@@ -56,8 +63,7 @@ class TileMapper {
 
   // Of a product that is nothing special to a stack. References stay valid. Throws Error(bad_input) for a type that the
   // matrix units do not multiply.
-  template <typename Problem>
-  const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, Dtype dtype) const;
+  const AnyMapped& map(const Problem& problem, Dtype dtype) const;
   const Machine& machine(Dtype dtype) const;
   // Nothing where the tiles have no part in the op, or formulas stand in for mappings.
   std::optional<Posed> pose(const graph::Op& op, const cost::Work& work) const;
@@ -74,8 +80,12 @@ class TileMapper {
  private:
   struct Array;  // for operands of some types, on the machine that an op of its kind finds
   Array& array(const Operands& operands, Kernel kernel) const;
-  Array* array(const graph::Op& op, const cost::Work& work,
-               const Problem& problem) const;  // null: no matrix unit for it
+  struct Placed {
+    Problem problem;
+    Array* on = nullptr;
+  };
+  // Nothing where the tiles have no part in the op, or no matrix unit for it.
+  std::optional<Placed> placed(const graph::Op& op, const cost::Work& work) const;
 
   const hardware::Device* device_;
   bool published_;

@@ -2,15 +2,30 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "mapper/tile/schedule.h"
 #include "mapper/tile/search.h"
 
 namespace llmperf::mapper::tile {
 
+// Tiles of grid.n have rows of their own, and the shared operand in common; those of grid.k columns of their own, and
+// add up their statistics. grid.batch and grid.m are 1. The shared operand's part stays while all rows go past.
+struct VectorMapping {
+  const Grid* grid = nullptr;
+  std::int64_t br = 1;  // rows of a block
+  std::int64_t bc = 1;  // its columns; row-wise: all of a tile's
+  Feed feed = Feed::direct;
+  int slots = 2;
+  Results results = Results::doubled;  // staged is the same: a block is made in one step
+  bool operator==(const VectorMapping&) const = default;
+};
+
 struct VectorProblem {
+  using Mapping = VectorMapping;
+  struct Given {};
+  struct Extent {
+    Dimension rows, columns;
+  };
+
   std::int64_t rows = 1;
   std::int64_t width = 1;
   double in_bytes = 2;      // per element, of all operands with an element for each
@@ -29,58 +44,19 @@ struct VectorProblem {
   bool operator==(const VectorProblem&) const = default;
 };
 
-// Tiles of grid.n have rows of their own, and the shared operand in common; those of grid.k columns of their own, and
-// add up their statistics. grid.batch and grid.m are 1. The shared operand's part stays while all rows go past.
-struct VectorMapping {
-  const Grid* grid = nullptr;
-  std::int64_t br = 1;  // rows of a block
-  std::int64_t bc = 1;  // its columns; row-wise: all of a tile's
-  Feed feed = Feed::direct;
-  int slots = 2;
-  Results results = Results::doubled;  // staged is the same: a block is made in one step
-  bool operator==(const VectorMapping&) const = default;
-};
-
-// Of the part of a tile.
-struct VectorExtent {
-  std::int64_t rows, columns;
-  std::int64_t blocks_rows, blocks_columns;
-};
-VectorExtent extent_of(const VectorProblem& problem, const VectorMapping& mapping);
-
+VectorProblem::Extent extent_of(const VectorProblem& problem, const VectorMapping& mapping);
+// The matrix that the mapping is of.
+inline VectorProblem as_mapped(const VectorProblem& problem, const VectorMapping&) { return problem.flat(); }
 // Bytes of a tile's memory.
 double sram_of(const VectorProblem& problem, const VectorMapping& mapping);
-
 // Writes what the tiles do; the schedule's vectors are reused.
 void lower(const Machine& machine, const VectorProblem& problem, const VectorMapping& mapping, Schedule& schedule);
-
-// The fastest mapping of vector work, over the whole space of VectorMapping.
-
-using VectorChoice = Choice<VectorMapping>;
 // Whether both have the same grid and block.
-bool alike(const VectorChoice& x, const VectorChoice& y);
+bool alike(const VectorMapping& x, const VectorMapping& y);
 
-// The matrix that the mapping is of.
-inline VectorProblem as_mapped(const VectorProblem& problem, const VectorChoice&) { return problem.flat(); }
-
-class VectorSearch : public Search<VectorChoice> {
- public:
-  using Search::Search;
-
-  // The `keep` fastest mappings of problem.flat() by the closed form, the fastest first, each of another grid or block.
-  // Empty: the memory of a tile is too small for any mapping.
-  std::vector<VectorChoice> best(const VectorProblem& problem, std::size_t keep, double below = kAnyTime);
-  // The fastest that differ so, as many as are simulated at first.
-  std::vector<VectorChoice> varied(const VectorProblem& problem) { return best(problem, 10); }
-  // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
-  // first.
-  std::vector<VectorChoice> near(const VectorProblem& problem, const VectorChoice& choice) const;
-
- private:
-  bool take_slots(const VectorProblem& problem, VectorMapping& mapping) const;
-  void expand(const VectorProblem& problem, const Grid& grid);
-  void consider(const VectorProblem& problem, const VectorMapping& mapping);
-  double bound(const VectorProblem& problem, const VectorMapping& mapping) const;
-};
+// The whole space of VectorMapping.
+void explore(Search<VectorProblem>& search, const VectorProblem& problem);
+void vary(Nearby<VectorProblem>& near);
+bool settle(const Machine& machine, const VectorProblem& problem, VectorMapping& mapping);
 
 }  // namespace llmperf::mapper::tile
