@@ -22,7 +22,7 @@ struct Candidates {
 
 // Where the words before the last have led to.
 struct Place {
-  const Command* command;
+  Command* command;
   std::vector<const Flag*> given;
   std::vector<std::string> arguments;
   const Flag* waiting = nullptr;  // the flag whose value comes next
@@ -40,7 +40,7 @@ void step(Place& place, const std::string& word) {
     if (flag == nullptr) return;
     place.given.push_back(flag);
     if (flag->takes_value() && name.size() == word.size()) place.waiting = flag;
-  } else if (const Command* command = place.command->find_command(word); command && place.arguments.empty()) {
+  } else if (Command* command = place.command->find_command(word); command != nullptr && place.arguments.empty()) {
     place = {.command = command, .given = {}, .arguments = {}};
   } else {
     place.arguments.push_back(word);
@@ -91,12 +91,11 @@ Candidates values_of(const Place& place, const Flag& flag, const std::string& be
 Candidates flags_of(const Place& place, const std::string& typed) {
   Candidates out;
   for (const Flag& flag : place.command->flags) {
-    if (flag.hidden || flag.is_argument()) continue;
+    if (flag.is_argument()) continue;
     const bool given = contains(place.given, &flag);
     if (flag.repeats || !given) offer(out, typed, flag.name, flag.about);
   }
   offer(out, typed, "--help", "print the help");
-  if (place.command->name == "llmperf") offer(out, typed, "--version", "print the version");
   return out;
 }
 
@@ -118,8 +117,8 @@ Candidates arguments_of(const Place& place, const std::string& typed) {
 }
 
 // `words`: those behind the program's name; the last is the one to complete, and may be empty.
-Candidates candidates(const Command& root, std::span<const std::string> words) {
-  Place place{.command = &root, .given = {}, .arguments = {}};
+Candidates candidates(Command& root, std::span<const std::string> words) {
+  Place place{.command = &root.described(), .given = {}, .arguments = {}};
   if (words.empty()) return arguments_of(place, "");
   for (const std::string& word : words.first(words.size() - 1)) step(place, word);
   const std::string& typed = words.back();
@@ -259,8 +258,7 @@ constexpr Shell kShells[] = {
 
 }  // namespace
 
-void add_completion(Command& root) {
-  Command& command = root.add_command("completion", "script that completes llmperf's command lines in a shell");
+void describe_completion(Command& command) {
   for (const Shell& shell : kShells) {
     command.add_command(shell.name, shell.about).action = [&shell](const Context&) {
       write_stdout(std::string(shell.script));
@@ -271,7 +269,8 @@ void add_completion(Command& root) {
   Command& asked = command.add_command("candidates", "what may stand in place of the last of these words");
   asked.hidden = true;
   auto& words = asked.runs(+[](const std::vector<std::string>& typed, const Context&) {
-    write_stdout(to_text(candidates(all_commands(), typed)));
+    Command root = all_commands();
+    write_stdout(to_text(candidates(root, typed)));
     return kExitDone;
   });
   asked.add("words", words, "", "behind --: the command line without the program's name");

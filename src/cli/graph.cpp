@@ -149,8 +149,7 @@ Answer graph_answer(const GraphFlags& f, const Context& context) {
 
 }  // namespace
 
-void add_graph(Command& root) {
-  Command& command = root.add_command("graph", "ops, communication and time of a StableHLO or MHLO program");
+void describe_graph(Command& command) {
   GraphFlags& f = answers(command, graph_answer, Traced::yes);
   command.add("program", f.program, "FILE", "the program's text (.mlir)").required();
   command.add("hw", f.request).required();

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Dependencies point strictly down the list of src/ folders (docs/architecture.md): reads every include line."""
+"""Dependencies point strictly down the list of src/ folders (docs/architecture.md): reads every include line. CLI11, which costs
+seconds wherever it is read, is known to one file."""
 import os
 import re
 import sys
@@ -8,7 +9,8 @@ ROOT = os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file_
 # A folder may include itself and everything before it; the exceptions say who else may be seen.
 ORDER = ["base", "descriptor", "model", "hardware", "graph", "program", "cost", "mapper", "estimate", "serving", "request", "calibrate",
          "import", "replay", "sweep", "study", "result", "answer", "report", "cli"]
-HEAVY = {"yaml-cpp/": {"descriptor"}, "Eigen/": {"calibrate", "replay"}}
+HEAVY = {"yaml-cpp/": {"descriptor"}, "Eigen/": {"calibrate", "replay"}, "CLI/": {"cli"}}
+ONLY_CLI11 = "src/cli/command.cpp"
 
 
 def problems():
@@ -31,6 +33,8 @@ def problems():
                         yield f"{path}:{number}: only {', '.join(allowed)} may include <{angled.group(1)}>"
                     if angled and angled.group(1).startswith(prefix) and name.endswith(".h"):
                         yield f"{path}:{number}: heavy header <{angled.group(1)}> in a header"
+                if line.startswith("#include <CLI/") and os.path.relpath(path, ROOT) != ONLY_CLI11:
+                    yield f"{path}:{number}: only {ONLY_CLI11} knows CLI11"
 
 
 def missing():
