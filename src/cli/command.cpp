@@ -7,6 +7,7 @@
 #include <cctype>
 #include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -97,11 +98,43 @@ Meanings<Dtype> dtypes() {
 
 namespace {
 
+std::string worded(const std::string& message, bool (*is_known)(std::string_view)) {
+  std::string out;
+  for (std::size_t at = 0; at < message.size();) {
+    const std::size_t open = message.find('`', at);
+    const std::size_t close = open == std::string::npos ? open : message.find('`', open + 1);
+    if (close == std::string::npos) return out + message.substr(at);
+    const std::string name = message.substr(open + 1, close - open - 1);
+    const bool known = is_known(name);
+    out += message.substr(at, open - at) + (known ? "--" + name : "`");
+    at = known ? close + 1 : open + 1;
+  }
+  return out;
+}
+
+void add_flags(Command& command, std::set<std::string, std::less<>>& names) {
+  for (const Flag& flag : command.described().flags) names.insert(flag.name);
+  for (Command& inner : command.commands) add_flags(inner, names);
+}
+
+bool is_field(std::string_view name) { return request::find_field(name) != nullptr; }
+// … or a flag of any command.
+bool is_name(std::string_view name) {
+  if (is_field(name)) return true;
+  static const std::set<std::string, std::less<>> names = [] {
+    std::set<std::string, std::less<>> all;
+    Command root = all_commands();
+    add_flags(root, all);
+    return all;
+  }();
+  return names.contains(fmt::format("--{}", name));
+}
+
 Flag flag_of_field(const request::Field& field) {
   Flag flag{.name = fmt::format("--{}", field.name),
             .letter = field.name == "model" ? "-m" : "",
             .type = std::string(field.type),
-            .about = worded(std::string(field.about)),
+            .about = worded(std::string(field.about), is_field),
             .group = std::string(field.group),
             .otherwise = std::string(field.otherwise),
             .values = field.values};
@@ -134,19 +167,7 @@ void Command::add_fields(request::Request& target, std::string_view workloads) {
   }
 }
 
-std::string worded(const std::string& message) {
-  std::string out;
-  for (std::size_t at = 0; at < message.size();) {
-    const std::size_t open = message.find('`', at);
-    const std::size_t close = open == std::string::npos ? open : message.find('`', open + 1);
-    if (close == std::string::npos) return out + message.substr(at);
-    const std::string name = message.substr(open + 1, close - open - 1);
-    const bool known = request::find_field(name) != nullptr;
-    out += message.substr(at, open - at) + (known ? "--" + name : "`");
-    at = known ? close + 1 : open + 1;
-  }
-  return out;
-}
+std::string worded(const std::string& message) { return worded(message, is_name); }
 
 Error worded(const Error& error) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();

@@ -231,7 +231,8 @@ enum class Apply : bool { no, yes };
 // words, what is missing, too much or does not go together, and words that a flag does not know.
 Words read_words(Command& root, std::vector<std::string> words, Apply apply);
 
-// The message with fields called what they are called on a command line: `batch` becomes --batch.
+// The message with fields, and what commands are asked beside them, called what they are called on a command line:
+// `batch` becomes --batch.
 std::string worded(const std::string& message);
 Error worded(const Error& error);
 

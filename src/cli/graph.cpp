@@ -130,6 +130,7 @@ Answer graph_answer(const GraphFlags& f, const Context& context) {
 
   const hlo::Module module = hlo::parse_file(f.program);
   hlo::Program program = hlo::flatten(module, options);
+  for (std::string& note : program.notes) note = worded(note);
   const hlo::Blocks whole = hlo::recover_blocks(program);
   if (!f.emit_model.empty()) {
     const std::string model = hlo::recovered_model(program, whole);

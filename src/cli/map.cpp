@@ -113,21 +113,6 @@ struct Terms {
   std::string mapping;
 };
 
-// What is wrong with a mapping is wrong with the flag.
-mapper::tile::Study study_of(const mapper::tile::Machine& machine, const mapper::tile::Problem& problem,
-                             const mapper::tile::StudyOptions& options) {
-  try {
-    return {machine, problem, options};
-  } catch (const Error& error) {
-    constexpr std::string_view kField = "`mapping`";
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
-    for (Diagnostic& d : diagnostics) {
-      if (d.message.starts_with(kField)) d.message.replace(0, kField.size(), "--mapping");
-    }
-    throw Error(error.kind(), std::move(diagnostics));
-  }
-}
-
 // Work on an op's operands as `estimate` would pose it.
 Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name, const Terms& terms) {
   namespace tile = mapper::tile;
@@ -167,7 +152,7 @@ Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name,
     throw Error::infeasible(fmt::format("the operands and the result take {}, and {} has {}",
                                         format_bytes_binary(bytes), device.name, format_bytes_binary(capacity)));
   }
-  const tile::Study study = study_of(
+  const tile::Study study(
       machine, problem, {.keep = static_cast<std::size_t>(flags.top), .whole = flags.simulate, .given = terms.mapping});
   result.device = &device;
   if (profile) result.runtime = profile->title_for(device);

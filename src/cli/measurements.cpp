@@ -89,7 +89,8 @@ Answer import_answer(const ImportFlags& flags, const Context& context) {
                    "give -o a file");
   }
   WrittenFile out(to_stdout ? "" : flags.out);
-  const import::Imported imported = import::import_files(flags.source, flags.files, flags.options);
+  import::Imported imported = import::import_files(flags.source, flags.files, flags.options);
+  for (import::TypeSummary& type : imported.types) type.remark = worded(type.remark);
   if (to_stdout) {
     write_stdout(measurement_text(imported));
     return {};

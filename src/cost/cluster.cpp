@@ -52,7 +52,7 @@ BytesPerSecond mesh_link(const hardware::Device& device, const hardware::Interco
   if (net.links && *net.links < peers) {
     throw Error::bad_input(fmt::format("{} has {} links, which make a full mesh of at most {} devices, not {}",
                                        device.name, *net.links, *net.links + 1, devices),
-                           fmt::format("--devices-per-node {}", *net.links + 1));
+                           fmt::format("`devices-per-node` {}", *net.links + 1));
   }
   if (!net.links) return *net.per_direction / static_cast<double>(peers);
   const BytesPerSecond one = net.per_link.value_or(*net.per_direction / static_cast<double>(*net.links));

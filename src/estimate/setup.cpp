@@ -53,19 +53,19 @@ std::vector<Override> read_overrides(const std::string& text, bool one_device) {
     const bool on_device =
         one_device && where.size() > 1 && where.find_first_of("0123456789") == where.size() - 1 && where.back() == '0';
     if (where != "CPU" && !on_device) {
-      throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(each)), kHint);
+      throw Error::bad_input(fmt::format("`override-tensor`: {} places nothing on the CPU", quote(each)), kHint);
     }
     const std::string pattern(each.substr(0, equals));
     try {
       all.push_back({pattern, NamePattern::regex(pattern), !on_device});
     } catch (const Error& error) {
-      throw Error::bad_input(fmt::format("--override-tensor: {} is no regular expression that is matched here: {}",
+      throw Error::bad_input(fmt::format("`override-tensor`: {} is no regular expression that is matched here: {}",
                                          quote(pattern), error.diagnostics().front().message),
                              kHint);
     }
   }
   if (std::ranges::any_of(all, [](const Override& each) { return each.on_host; })) return all;
-  throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(text)), kHint);
+  throw Error::bad_input(fmt::format("`override-tensor`: {} places nothing on the CPU", quote(text)), kHint);
 }
 
 using ExpertMatrices = std::set<std::pair<std::int64_t, model::Role>>;
@@ -87,15 +87,15 @@ ExpertMatrices overridden(const model::Decoder& model, const Choices& choices) {
     if (name.find("_exps.") == std::string::npos) {
       throw Error::bad_input(
           fmt::format(
-              "--override-tensor: {} is about {}, too, and only routed experts are placed apart from their layer",
+              "`override-tensor`: {} is about {}, too, and only routed experts are placed apart from their layer",
               quote(first->text), name),
-          "a pattern with _exps, or --gpu-layers for whole layers");
+          "a pattern with _exps, or `gpu-layers` for whole layers");
     }
     matrices.emplace(tensor.layer, tensor.role);  // biases have the role of a vector, and stay
   }
   for (const Override& each : overrides) {
     if (each.used) continue;
-    throw Error::bad_input(fmt::format("--override-tensor: {} is about no tensor of {}", quote(each.text), model.name),
+    throw Error::bad_input(fmt::format("`override-tensor`: {} is about no tensor of {}", quote(each.text), model.name),
                            "names are those of the GGUF file: blk.0.ffn_gate_exps.weight");
   }
   return matrices;
@@ -106,7 +106,7 @@ void keep_experts(const model::Decoder& model, const Choices& choices, model::We
   if (!choices.cpu_moe && choices.override_tensor.empty()) return;
   if (!model.has_experts()) {
     throw Error::bad_input(fmt::format("{} has no routed experts that could stay on the host", model.name),
-                           "--gpu-layers for whole layers");
+                           "`gpu-layers` for whole layers");
   }
   const ExpertMatrices matrices = choices.override_tensor.empty() ? ExpertMatrices() : overridden(model, choices);
   const std::int64_t first = choices.cpu_moe.value_or(0);
@@ -128,9 +128,9 @@ void place(const hardware::Device& device, const Choices& choices, Setup& setup)
   model::WeightLayout& layout = setup.execution.weights;
   if (!layout.gguf || !has_own_memory(device) || choices.host == nullptr) {
     for (const auto& [flag, what, given] :
-         {std::tuple{"--gpu-layers", "layers", choices.gpu_layers.has_value()},
-          std::tuple{"--n-cpu-moe", "experts", choices.cpu_moe.has_value()},
-          std::tuple{"--override-tensor", "experts", !choices.override_tensor.empty()}}) {
+         {std::tuple{"`gpu-layers`", "layers", choices.gpu_layers.has_value()},
+          std::tuple{"`n-cpu-moe`", "experts", choices.cpu_moe.has_value()},
+          std::tuple{"`override-tensor`", "experts", !choices.override_tensor.empty()}}) {
       if (!given) continue;
       throw Error::bad_input(
           layout.gguf ? fmt::format("{} has no memory apart from the host's", device.name)
@@ -161,23 +161,23 @@ void check_tensor_split(const model::Decoder& model, const Setup& setup) {
   const auto given = static_cast<std::int64_t>(shares.size());
   if (!setup.execution.weights.gguf || given != devices) {
     throw Error::bad_input(
-        fmt::format("--tensor-split gives shares of {} devices, and there {}", given,
+        fmt::format("`tensor-split` gives shares of {} devices, and there {}", given,
                     !setup.execution.weights.gguf ? "is no GGUF format, whose layers llama.cpp deals so"
                     : devices == 1                ? std::string("is one")
                                                   : fmt::format("are {}", devices)),
-        setup.execution.weights.gguf ? fmt::format("--pp {}", given) : "--weights q4_k_m, or a GGUF file as model");
+        setup.execution.weights.gguf ? fmt::format("`pp` {}", given) : "`weights` q4_k_m, or a GGUF file as model");
   }
   const graph::StageSplit split = graph::proportional_split(model.num_layers(), shares);
   for (std::int64_t device = 0; device + 1 < given; ++device) {
     if (split.layers_of_run(device) > 0) continue;
-    throw Error::bad_input(fmt::format("--tensor-split leaves device {} without a layer", device + 1),
+    throw Error::bad_input(fmt::format("`tensor-split` leaves device {} without a layer", device + 1),
                            "larger shares for it, or fewer devices");
   }
   double all = 0;
   for (const double share : shares) all += share;
   // As proportional_split deals: the output is the item after the layers.
   if (shares.back() / all * static_cast<double>(model.num_layers() + 1) <= 1 - 1e-9) {
-    throw Error::bad_input(fmt::format("--tensor-split leaves device {} without even the output layer", given),
+    throw Error::bad_input(fmt::format("`tensor-split` leaves device {} without even the output layer", given),
                            "a larger share for it, or fewer devices");
   }
 }
@@ -205,10 +205,10 @@ void check_blocks(const model::Decoder& model, const graph::Plan& plan, const mo
       const auto type = std::ranges::find(types, group[role].name, &model::GgmlTypeInfo::name);
       if (type == types.end() || row % type->block == 0) continue;
       throw Error::bad_input(
-          fmt::format("--tp {}: a device would get {} of a row of {} ({}), which is stored in blocks "
+          fmt::format("`tp` {}: a device would get {} of a row of {} ({}), which is stored in blocks "
                       "of {}",
                       plan.tensor, row, model.name, type->name, type->block),
-          "fewer devices, or --pp, which deals whole layers");
+          "fewer devices, or `pp`, which deals whole layers");
     }
   }
 }
@@ -221,20 +221,20 @@ void check_gguf_split(const model::Decoder& model, const Choices& choices, const
     throw Error::bad_input(fmt::format("a plan over {} devices does not go with GGUF formats ({}): layers are dealt to "
                                        "devices whole, or all are divided by heads and columns",
                                        plan.devices(), layout.name),
-                           "--pp or --tp alone, or --weights bf16, fp8, int8, w8a8 or w4a16");
+                           "`pp` or `tp` alone, or `weights` bf16, fp8, int8, w8a8 or w4a16");
   }
   if (plan.tensor > 1) check_blocks(model, plan, layout);
   if (choices.pipeline_batches > 0) {
     throw Error::bad_input(
-        "--pipeline-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
+        "`pipeline-batches`: llama.cpp takes all sequences of a GGUF model through the devices together",
         "leave it out");
   }
   if (layout.computes_on_host()) {
     const bool layers = layout.head_on_host || layout.groups.front().on_host;
-    const char* flag = layers ? "--gpu-layers" : choices.cpu_moe ? "--n-cpu-moe" : "--override-tensor";
+    const char* flag = layers ? "`gpu-layers`" : choices.cpu_moe ? "`n-cpu-moe`" : "`override-tensor`";
     throw Error::bad_input(fmt::format("{}: {} of a GGUF model are on several devices or on one and the host, not both",
                                        flag, layers ? "layers" : "experts"),
-                           fmt::format("leave out {} or {}", flag, plan.tensor > 1 ? "--tp" : "--pp"));
+                           fmt::format("leave out {} or {}", flag, plan.tensor > 1 ? "`tp`" : "`pp`"));
   }
 }
 
@@ -433,7 +433,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   e.vision_weights.compute = e.activations;
   if (e.weights.gguf && setup.serving.overlap_batches > 1) {
     throw Error::bad_input(
-        "--overlap-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
+        "`overlap-batches`: llama.cpp takes all sequences of a GGUF model through the devices together",
         "leave it out");
   }
   if (!choices.weights && !stored && model.default_weights == "fp32") {

@@ -322,9 +322,9 @@ StrategyTable strategy_formulas(const Setup& setup, std::int64_t batch, std::int
       layer.attention.v_head_dim != layer.attention.head_dim || !model.is_plain_transformer()) {
     throw Error::bad_input(
         fmt::format("formulas are for dense models whose layers are all alike; {} is another", model.name),
-        "leave out --symbolic: numbers are there for every model");
+        "leave out `symbolic`: numbers are there for every model");
   }
-  if (devices < 2) throw Error::bad_input("--symbolic compares ways to use several devices", "--devices 8");
+  if (devices < 2) throw Error::bad_input("`symbolic` compares ways to use several devices", "`devices` 8");
   return Table(setup, batch, sequence, devices).build();
 }
 

@@ -86,29 +86,29 @@ std::vector<graph::Problem> problems(const model::Decoder& model, const Training
   std::vector<graph::Problem> found;
   const Multiple b = batch(s, plan);
   if (!b.holds()) {
-    found.push_back({fmt::format("--global-batch: {} sequences do not divide into micro-batches of {} on {} replicas",
+    found.push_back({fmt::format("`global-batch`: {} sequences do not divide into micro-batches of {} on {} replicas",
                                  s.global_batch, s.micro_batch, plan.data),
                      "nearest legal: " + b.nearest()});
   }
   const Multiple q = sequence(s, plan);
   if (!q.holds()) {
-    found.push_back({fmt::format("--seq: {} tokens do not divide into the {} parts of the plan", s.sequence, q.of),
+    found.push_back({fmt::format("`seq`: {} tokens do not divide into the {} parts of the plan", s.sequence, q.of),
                      "nearest legal: " + q.nearest()});
   }
   if (o.chunks == 1) return found;
   if (plan.pipeline == 1) {
-    found.push_back({"--interleave divides the layers of a pipeline stage, and the plan has no pipeline",
-                     "give --pp, or leave it out"});
+    found.push_back({"`interleave` divides the layers of a pipeline stage, and the plan has no pipeline",
+                     "give `pp`, or leave it out"});
   } else if (!graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks)) {
-    found.push_back({fmt::format("--interleave: {} layers are too few for {} runs on each of {} stages: all but the "
+    found.push_back({fmt::format("`interleave`: {} layers are too few for {} runs on each of {} stages: all but the "
                                  "first and the last run need one",
                                  model.num_layers(), o.chunks, plan.pipeline),
                      fmt::format("at most {}", (model.num_layers() + 2) / plan.pipeline)});
   } else if (b.holds() && !groups(s, plan).holds()) {
     const std::int64_t replica = plan.data * s.micro_batch;
-    found.push_back({fmt::format("--interleave: {} micro-batches are no multiple of the {} pipeline stages",
+    found.push_back({fmt::format("`interleave`: {} micro-batches are no multiple of the {} pipeline stages",
                                  s.micro_batches(plan), plan.pipeline),
-                     "nearest legal --global-batch: " + Multiple{s.global_batch, replica * plan.pipeline}.nearest()});
+                     "nearest legal `global-batch`: " + Multiple{s.global_batch, replica * plan.pipeline}.nearest()});
   }
   return found;
 }
@@ -697,8 +697,8 @@ void check_trainable(const Setup& setup) {
   const model::Decoder& model = *setup.execution.model;
   if (!model.is_plain_transformer()) {
     throw Error::bad_input(
-        fmt::format("--training knows layers of attention and an MLP or experts; {} has others", model.name),
-        "leave out --training");
+        fmt::format("`training` knows layers of attention and an MLP or experts; {} has others", model.name),
+        "leave out `training`");
   }
   const model::WeightLayout& w = setup.execution.weights;
   bool plain = !w.gguf && trainable(w.token_embedding) && trainable(w.lm_head);
@@ -706,8 +706,8 @@ void check_trainable(const Setup& setup) {
     plain = plain && std::ranges::all_of(group.formats, trainable);
   }
   if (!plain) {
-    throw Error::bad_input("--training needs weights that are kept as bf16, fp16 or fp32, not as " + w.name,
-                           "--weights bf16");
+    throw Error::bad_input("`training` needs weights that are kept as bf16, fp16 or fp32, not as " + w.name,
+                           "`weights` bf16");
   }
 }
 

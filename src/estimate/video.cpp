@@ -47,14 +47,14 @@ void check_stages(const model::VideoDit& model, const std::vector<VideoStage>& s
   std::int64_t next = 0;
   for (const VideoStage& stage : stages) {
     if (stage.first != next || stage.last < stage.first) {
-      add(fmt::format("--stages: {}-{} does not go on from {}", stage.first, stage.last, next),
+      add(fmt::format("`stages`: {}-{} does not go on from {}", stage.first, stage.last, next),
           fmt::format("units of {} are 0-{}, each in one stage and in order", model.name, model.depth - 1));
       break;
     }
     next = stage.last + 1;
   }
   if (broken.empty() && next != model.depth) {
-    add(fmt::format("--stages: they end at {}, and the last unit of {} is {}", next - 1, model.name, model.depth - 1),
+    add(fmt::format("`stages`: they end at {}, and the last unit of {} is {}", next - 1, model.name, model.depth - 1),
         "a unit of the depth is a spatial and a temporal attention");
   }
   for (const VideoStage& stage : stages) {
@@ -90,12 +90,12 @@ void choose_stages(const model::VideoDit& model, const VideoChoices& choices, Vi
   }
   if (choices.patches == 1) return;
   if (count == 1) {
-    throw Error::bad_input("--patches: one stage has nothing to do side by side", "give --pp or --stages as well");
+    throw Error::bad_input("`patches`: one stage has nothing to do side by side", "give `pp` or `stages` as well");
   }
   for (const VideoStage& stage : setup.stages) {
     if (choices.patches * stage.plan.ulysses <= rows) continue;
     throw Error::bad_input(
-        fmt::format("--patches: {} rows of the latent do not make {} pieces{}", rows, choices.patches,
+        fmt::format("`patches`: {} rows of the latent do not make {} pieces{}", rows, choices.patches,
                     stage.plan.ulysses > 1 ? fmt::format(" for {} devices each", stage.plan.ulysses) : std::string()),
         fmt::format("at most {}", rows / stage.plan.ulysses));
   }
@@ -134,7 +134,7 @@ VideoSetup make_video_setup(const model::VideoDit& model, const hardware::Device
   e.text_tokens = choices.scenario.text_tokens.value_or(model.text_tokens);
   if (e.text_tokens > model.text_tokens) {
     throw Error::bad_input(
-        fmt::format("--text-tokens: {} takes {} tokens, not {}", model.name, model.text_tokens, e.text_tokens),
+        fmt::format("`text-tokens`: {} takes {} tokens, not {}", model.name, model.text_tokens, e.text_tokens),
         fmt::format("1 to {}", model.text_tokens));
   }
   e.activations = choices.activations ? model::parse_activation_dtype(*choices.activations) : activation_dtype(device);

@@ -30,42 +30,42 @@ constexpr std::string_view kStageDevices = "devices of a stage";
 template <class Visit>
 bool each_split(const model::Decoder& m, const Plan& p, Visit&& visit) {
   if (p.tensor_rows > 0) {
-    if (!visit(Split{"--tp", "hidden columns", p.tensor, m.hidden})) return false;
+    if (!visit(Split{"`tp`", "hidden columns", p.tensor, m.hidden})) return false;
   }
   if (p.expert > 1 && m.has_experts()) {
     const bool inside = p.expert <= p.tensor;
-    if (!visit(inside ? Split{"--ep", "devices of the tensor axis", p.expert, p.tensor}
-                      : Split{"--tp", "degree of the experts", p.tensor, p.expert}))
+    if (!visit(inside ? Split{"`ep`", "devices of the tensor axis", p.expert, p.tensor}
+                      : Split{"`tp`", "degree of the experts", p.tensor, p.expert}))
       return false;
-    if (!inside && !visit(Split{"--ep", kStageDevices, p.expert, p.stage()})) return false;
+    if (!inside && !visit(Split{"`ep`", kStageDevices, p.expert, p.stage()})) return false;
   }
   for (const Layer& layer : m.kinds) {
     const model::Attention& a = layer.attention;
     const std::int64_t heads = p.tensor * p.ulysses;
-    if (heads > 1 && !visit(Split{p.ulysses > 1 ? "--tp times ulysses" : "--tp", "heads", heads, a.heads}))
+    if (heads > 1 && !visit(Split{p.ulysses > 1 ? "`tp` times ulysses" : "`tp`", "heads", heads, a.heads}))
       return false;
     if (layer.recurrent && p.tensor > 1) {
       const model::Recurrent& r = *layer.recurrent;
       const bool channels = r.value_dim == 1;
-      if (!visit(Split{"--tp", channels ? "channels of a recurrence" : "heads of a recurrence", p.tensor, r.heads}) ||
-          (!channels && !visit(Split{"--tp", "key heads of a recurrence", p.tensor, r.key_heads, true})))
+      if (!visit(Split{"`tp`", channels ? "channels of a recurrence" : "heads of a recurrence", p.tensor, r.heads}) ||
+          (!channels && !visit(Split{"`tp`", "key heads of a recurrence", p.tensor, r.key_heads, true})))
         return false;
     }
     if (!a.latent && layer.attends()) {
-      if (p.tensor > 1 && !visit(Split{"--tp", "KV heads", p.tensor, a.kv_heads, true})) return false;
+      if (p.tensor > 1 && !visit(Split{"`tp`", "KV heads", p.tensor, a.kv_heads, true})) return false;
       const std::int64_t local = std::max<std::int64_t>(1, a.kv_heads / p.tensor);
-      if (p.ulysses > 1 && !visit(Split{"--sp ulysses", "KV heads of a device", p.ulysses, local})) return false;
+      if (p.ulysses > 1 && !visit(Split{"`sp` ulysses", "KV heads of a device", p.ulysses, local})) return false;
     }
     const model::FeedForward& f = layer.feed_forward;
-    if (p.tensor > 1 && f.intermediate > 0 && !visit(Split{"--tp", "MLP columns", p.tensor, f.intermediate}))
+    if (p.tensor > 1 && f.intermediate > 0 && !visit(Split{"`tp`", "MLP columns", p.tensor, f.intermediate}))
       return false;
     if (!f.experts) continue;
     const model::Experts& x = *f.experts;
-    if (p.expert > 1 && !visit(Split{"--ep", "experts", p.expert, x.count})) return false;
-    if (p.expert_tensor() > 1 && !visit(Split{"--tp", "columns of an expert", p.expert_tensor(), x.intermediate}))
+    if (p.expert > 1 && !visit(Split{"`ep`", "experts", p.expert, x.count})) return false;
+    if (p.expert_tensor() > 1 && !visit(Split{"`tp`", "columns of an expert", p.expert_tensor(), x.intermediate}))
       return false;
     if (p.tensor > 1 && x.shared_intermediate > 0 &&
-        !visit(Split{"--tp", "columns of the shared expert", p.tensor, x.shared_intermediate}))
+        !visit(Split{"`tp`", "columns of the shared expert", p.tensor, x.shared_intermediate}))
       return false;
   }
   return true;
@@ -91,31 +91,31 @@ struct Rule {
 std::array<Rule, 10> rules(const model::Decoder& m, const Plan& p) {
   return {{
       {p.sequence_parallel && p.tensor == 1,
-       "--megatron-sp divides the residual stream over the tensor axis: it needs --tp", "--tp 2 --megatron-sp"},
-      {p.expert > 1 && !m.has_experts(), "--ep divides routed experts, and the model has none", "leave it out"},
+       "`megatron-sp` divides the residual stream over the tensor axis: it needs `tp`", "`tp` 2 `megatron-sp`"},
+      {p.expert > 1 && !m.has_experts(), "`ep` divides routed experts, and the model has none", "leave it out"},
       {(p.expert_dispatch || p.expert_combine) && p.expert <= p.tensor,
-       "--ep-dispatch and --ep-combine are of the exchange between experts, which takes an --ep beyond --tp",
+       "`ep-dispatch` and `ep-combine` are of the exchange between experts, which takes an `ep` beyond `tp`",
        "leave them out"},
-      {p.sequence() > 1 && has_latent(m), "--sp divides KV heads, and latent attention caches one latent for all heads",
-       "use --tp or --pp"},
-      {p.tensor_rows > 0 && p.sequence_parallel, "--tp ROWSxCOLUMNS already divides the residual stream",
-       "leave out --megatron-sp"},
-      {p.sequence() > 1 && m.has_recurrent(), "--sp divides the sequence, through which a state passes token by token",
-       "use --tp or --pp"},
-      {p.sequence() > 1 && (compresses(m) || m.encoder), "--sp is for decoders whose keys are cached one by one",
-       "use --tp or --pp"},
+      {p.sequence() > 1 && has_latent(m), "`sp` divides KV heads, and latent attention caches one latent for all heads",
+       "use `tp` or `pp`"},
+      {p.tensor_rows > 0 && p.sequence_parallel, "`tp` ROWSxCOLUMNS already divides the residual stream",
+       "leave out `megatron-sp`"},
+      {p.sequence() > 1 && m.has_recurrent(), "`sp` divides the sequence, through which a state passes token by token",
+       "use `tp` or `pp`"},
+      {p.sequence() > 1 && (compresses(m) || m.encoder), "`sp` is for decoders whose keys are cached one by one",
+       "use `tp` or `pp`"},
       {p.tensor_rows > 0 && (m.has_recurrent() || compresses(m) || m.streams.count > 1),
-       "--tp ROWSxCOLUMNS is for models of attention and MLPs", "--tp with one degree"},
+       "`tp` ROWSxCOLUMNS is for models of attention and MLPs", "`tp` with one degree"},
       {p.tensor_rows > 0 && (m.has_experts() || has_latent(m)),
-       "--tp ROWSxCOLUMNS is for dense models with plain attention", "--tp with one degree"},
-      {p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "--tp ROWSxCOLUMNS: the axis is no multiple of its rows",
+       "`tp` ROWSxCOLUMNS is for dense models with plain attention", "`tp` with one degree"},
+      {p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "`tp` ROWSxCOLUMNS: the axis is no multiple of its rows",
        ""},
   }};
 }
 
 // The axis that `flag` sets, and the one to change when several do.
 std::int64_t& degree_of(std::string_view flag, Plan& plan) {
-  if (flag == "--ep") return plan.expert;
+  if (flag == "`ep`") return plan.expert;
   return flag.find("ulysses") != std::string_view::npos ? plan.ulysses : plan.tensor;
 }
 
@@ -220,7 +220,7 @@ std::vector<Problem> problems(const model::Decoder& model, const Plan& plan) {
   }
   if (!enough_layers(model.num_layers(), plan.pipeline)) {
     found.push_back(
-        {fmt::format("--pp: {} has {} layers, too few for {} stages", model.name, model.num_layers(), plan.pipeline),
+        {fmt::format("`pp`: {} has {} layers, too few for {} stages", model.name, model.num_layers(), plan.pipeline),
          fmt::format("at most {}", model.num_layers())});
   }
   // What one degree does not divide is one problem.
@@ -237,7 +237,7 @@ std::vector<Problem> problems(const model::Decoder& model, const Plan& plan) {
   });
   for (const auto& [s, what] : broken) {
     std::string hint = "nearest legal: " + nearest_legal(model, plan, s);
-    if (s.what == kStageDevices) hint += "; experts lie on the devices of --tp, --sp and --dp: raise one of these";
+    if (s.what == kStageDevices) hint += "; experts lie on the devices of `tp`, `sp` and `dp`: raise one of these";
     found.push_back({fmt::format("{}: {} of {} do not divide by {}", s.flag, join(what, ", "), model.name, s.degree),
                      std::move(hint)});
   }

@@ -883,17 +883,17 @@ std::vector<Problem> problems(const model::VideoDit& m, const Plan& p) {
   const auto reject = [&](bool broken, const char* message, const char* hint) {
     if (broken) found.push_back({message, hint});
   };
-  divide("--pp", "pairs of layers", m.depth, p.pipeline);
-  divide(p.ulysses > 1 ? "--tp times ulysses" : "--tp", "heads", m.heads, p.tensor * p.ulysses);
-  divide("--tp", "MLP columns", m.intermediate, p.tensor);
-  if (p.tensor_rows > 0) divide("--tp", "hidden columns", m.hidden, p.tensor);
-  reject(p.ring > 1, "--sp ring: the attention of video models is divided by heads (ulysses)", "--sp ulysses");
-  reject(p.expert > 1, "--ep divides routed experts, and the model has none", "leave it out");
+  divide("`pp`", "pairs of layers", m.depth, p.pipeline);
+  divide(p.ulysses > 1 ? "`tp` times ulysses" : "`tp`", "heads", m.heads, p.tensor * p.ulysses);
+  divide("`tp`", "MLP columns", m.intermediate, p.tensor);
+  if (p.tensor_rows > 0) divide("`tp`", "hidden columns", m.hidden, p.tensor);
+  reject(p.ring > 1, "`sp` ring: the attention of video models is divided by heads (ulysses)", "`sp` ulysses");
+  reject(p.expert > 1, "`ep` divides routed experts, and the model has none", "leave it out");
   reject(p.sequence_parallel && p.tensor == 1,
-         "--megatron-sp divides the residual stream over the tensor axis: it needs --tp", "--tp 2 --megatron-sp");
-  reject(p.sequence_parallel && p.tensor_rows > 0, "--tp ROWSxCOLUMNS already divides the residual stream",
-         "leave out --megatron-sp");
-  reject(p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "--tp ROWSxCOLUMNS: the axis is no multiple of its rows",
+         "`megatron-sp` divides the residual stream over the tensor axis: it needs `tp`", "`tp` 2 `megatron-sp`");
+  reject(p.sequence_parallel && p.tensor_rows > 0, "`tp` ROWSxCOLUMNS already divides the residual stream",
+         "leave out `megatron-sp`");
+  reject(p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "`tp` ROWSxCOLUMNS: the axis is no multiple of its rows",
          "");
   return found;
 }

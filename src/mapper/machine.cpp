@@ -20,7 +20,7 @@ TileModel parse_tile_model(std::string_view name) {
   for (std::size_t i = 0; i < kTileModels.size(); ++i) {
     if (kTileModels[i] == name) return static_cast<TileModel>(i);
   }
-  throw Error::bad_input("--tile-model: unknown model " + quote(name), "one of default, published, roofline");
+  throw Error::bad_input("`tile-model`: unknown model " + quote(name), "one of default, published, roofline");
 }
 
 Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host,

@@ -60,7 +60,7 @@ Decoder parse_decoder(const descriptor::Document& document, const descriptor::Do
   if (!assume.empty() && !is_hf_config(document)) {
     throw Error(ErrorKind::bad_input, {{{document.file, 0, 0},
                                         "only a Hugging Face config can be read as another family",
-                                        "leave out --assume: a descriptor says what the model is"}});
+                                        "leave out `assume`: a descriptor says what the model is"}});
   }
   descriptor::Problems problems(document.file);
   return is_hf_config(document) ? parse_hf_config(document, problems, hf_quant_config, assume)

@@ -825,7 +825,7 @@ void require_gguf_architecture(const Decoder& model) {
   throw Error::bad_input(
       fmt::format("no architecture of llama.cpp is known for {} (model type {}): its GGUF files cannot be predicted",
                   model.name, quote(model.architecture)),
-      "choose --weights other than a GGUF file type");
+      "choose `weights` other than a GGUF file type");
 }
 
 bool gguf_keeps_windows(const Decoder& model) { return gguf_architecture(model).windows.has_value(); }

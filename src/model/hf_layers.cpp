@@ -787,7 +787,7 @@ void read_chatglm_keys(ConfigReader& config) {
   config.decoder.norm = reader.bool_or("rmsnorm", true) ? Norm::rms : Norm::layer;
   if (reader.find("pre_seq_len") != nullptr) reader.problem("pre_seq_len", "prefix tuning is not supported");
   if (reader.int_or("quantization_bit", 0, {0, 64}) != 0) {
-    reader.problem("quantization_bit", "quantization_bit is not supported", "remove it and choose with --weights");
+    reader.problem("quantization_bit", "quantization_bit is not supported", "remove it and choose with `weights`");
   }
 }
 

@@ -19,7 +19,7 @@ using descriptor::Reader;
 // ---- Lists of modules
 
 constexpr std::string_view kExpertsPart = "experts.";
-constexpr std::string_view kEntryWayOut = "remove the entry, or the quantisation and choose with --weights";
+constexpr std::string_view kEntryWayOut = "remove the entry, or the quantisation and choose with `weights`";
 
 // Other spellings of a module: `usual` in its name is `other` in some checkpoints. @ is the number of an expert.
 struct Spelling {
@@ -257,7 +257,7 @@ void ModuleList::check(std::int64_t layers, descriptor::Problems& problems) cons
 
 namespace {
 
-constexpr std::string_view kWayOut = "remove quantization_config and choose with --weights";
+constexpr std::string_view kWayOut = "remove quantization_config and choose with `weights`";
 
 void refuse(Reader& reader, std::string_view key, std::string message) {
   reader.problem(key, std::move(message), std::string(kWayOut));
@@ -327,7 +327,7 @@ std::string read_kv(Reader& reader, std::string_view key, bool fp8_weights = fal
   if (fp8_weights && (type == "static" || type == "dynamic")) return "fp8";
   if (type == "fp8" || type == "int8") return type;
   reader.problem(key, fmt::format("a KV cache of {} is not supported, only fp8 and int8", quote(type)),
-                 fmt::format("remove {} and choose with --kv", key));
+                 fmt::format("remove {} and choose with `kv`", key));
   return {};
 }
 

@@ -70,7 +70,7 @@ ModelFile load_model(const std::string& given, const std::string& assume) {
     return file;
   }
   if (!assume.empty())
-    throw Error::bad_input("--assume is for Hugging Face configs, not for GGUF files", "leave it out");
+    throw Error::bad_input("`assume` is for Hugging Face configs, not for GGUF files", "leave it out");
   GgufFile file = read_gguf(name_or_path);
   Decoder decoder = parse_gguf_decoder(file);
   std::vector<GgufTensor> tensors = match_tensors(decoder, file);

@@ -448,20 +448,20 @@ const std::vector<std::string>& video_aspects() {
 VideoSize parse_video_size(std::string_view resolution, std::string_view aspect) {
   if (const std::optional<VideoSize> size = explicit_size(resolution)) {
     if (!aspect.empty()) {
-      throw Error::bad_input(fmt::format("--aspect: {} already says height and width", quote(resolution)),
+      throw Error::bad_input(fmt::format("`aspect`: {} already says height and width", quote(resolution)),
                              "leave it out");
     }
     return *size;
   }
   const auto* row = std::ranges::find_if(kResolutions, [&](const Resolution& r) { return r.name == resolution; });
   if (row == kResolutions.end()) {
-    throw Error::bad_input(fmt::format("--resolution: unknown resolution {}", quote(resolution)),
+    throw Error::bad_input(fmt::format("`resolution`: unknown resolution {}", quote(resolution)),
                            name_hint(resolution, video_resolutions()) + " HEIGHTxWIDTH is understood too.");
   }
   const std::string_view wanted = aspect.empty() ? kDefaultAspect : aspect;
   const auto* column = std::ranges::find(kAspects, wanted);
   if (column == kAspects.end()) {
-    throw Error::bad_input(fmt::format("--aspect: unknown aspect ratio {} (height:width)", quote(wanted)),
+    throw Error::bad_input(fmt::format("`aspect`: unknown aspect ratio {} (height:width)", quote(wanted)),
                            name_hint(wanted, video_aspects()));
   }
   return row->sizes[static_cast<std::size_t>(column - kAspects.begin())];
@@ -469,7 +469,7 @@ VideoSize parse_video_size(std::string_view resolution, std::string_view aspect)
 
 std::int64_t frames_of_seconds(const VideoDit& model, double seconds) {
   if (!(seconds > 0) || seconds * model.frames_per_second > static_cast<double>(kMaxFrames)) {
-    throw Error::bad_input(fmt::format("--seconds: {:g} s is no length of a video", seconds), "--seconds 4");
+    throw Error::bad_input(fmt::format("`seconds`: {:g} s is no length of a video", seconds), "`seconds` 4");
   }
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(seconds * model.frames_per_second)));
 }
@@ -484,12 +484,12 @@ std::int64_t latent_frames(const VideoDit& model, std::int64_t frames) {
 VideoShape video_shape(const VideoDit& model, VideoSize size, std::int64_t frames) {
   const std::int64_t scale = model.image_decoder.scale();
   if (frames < 1 || frames > kMaxFrames) {
-    throw Error::bad_input(fmt::format("--frames: {} frames leave no latent frame to generate", frames),
+    throw Error::bad_input(fmt::format("`frames`: {} frames leave no latent frame to generate", frames),
                            fmt::format("1 (an image) to {}", kMaxFrames));
   }
   for (const std::int64_t side : {size.height, size.width}) {
     if (side >= scale && side <= kMaxPixels) continue;
-    throw Error::bad_input(fmt::format("--resolution: {}x{} has no latent: a latent pixel is {} x {} of a frame",
+    throw Error::bad_input(fmt::format("`resolution`: {}x{} has no latent: a latent pixel is {} x {} of a frame",
                                        size.height, size.width, scale, scale),
                            fmt::format("sides of {} to {} pixels", scale, kMaxPixels));
   }

@@ -35,7 +35,7 @@ TEST_CASE("links of the built-in devices") {
   // Half of the server is wired as the whole.
   CHECK(make_cluster(a2, 4).inside.per_link.value == 28e9);
   CHECK(make_cluster(a2, 4).devices_per_node == 4);
-  CHECK_THROWS_WITH(make_cluster(a2, 16), Catch::Contains("7 links") && Catch::Contains("--devices-per-node 8"));
+  CHECK_THROWS_WITH(make_cluster(a2, 16), Catch::Contains("7 links") && Catch::Contains("`devices-per-node` 8"));
 
   // Three of 21 links to each of seven peers.
   const hardware::Device gaudi = hardware::load_device("gaudi3");

@@ -391,19 +391,19 @@ TEST_CASE("a step that the plan does not divide is refused with the nearest lega
   };
   CHECK(hints({16, 2, 256}, {.data = 8}).empty());
   CHECK(hints({20, 2, 256}, {.data = 8}) ==
-        "--global-batch: 20 sequences do not divide into micro-batches of 2 on 8 replicas / nearest legal: 16 or 32\n");
+        "`global-batch`: 20 sequences do not divide into micro-batches of 2 on 8 replicas / nearest legal: 16 or 32\n");
   CHECK(hints({1, 1, 250}, {.ring = 4}) ==
-        "--seq: 250 tokens do not divide into the 8 parts of the plan / nearest legal: 248 or 256\n");
+        "`seq`: 250 tokens do not divide into the 8 parts of the plan / nearest legal: 248 or 256\n");
   CHECK(hints({1, 1, 6}, {.tensor = 8, .sequence_parallel = true}) ==
-        "--seq: 6 tokens do not divide into the 8 parts of the plan / nearest legal: 8\n");
+        "`seq`: 6 tokens do not divide into the 8 parts of the plan / nearest legal: 8\n");
   CHECK(hints({8, 1, 256}, {.pipeline = 2}, {.chunks = 4}).empty());
   CHECK(
       hints({8, 1, 256}, {.pipeline = 2}, {.chunks = 8}) ==
-      "--interleave: 12 layers are too few for 8 runs on each of 2 stages: all but the first and the last run need one "
+      "`interleave`: 12 layers are too few for 8 runs on each of 2 stages: all but the first and the last run need one "
       "/ at most 7\n");
-  CHECK(hints({8, 1, 256}, {}, {.chunks = 4}).starts_with("--interleave divides the layers of a pipeline stage"));
+  CHECK(hints({8, 1, 256}, {}, {.chunks = 4}).starts_with("`interleave` divides the layers of a pipeline stage"));
   CHECK(hints({9, 1, 256}, {.pipeline = 2}, {.chunks = 3}) ==
-        "--interleave: 9 micro-batches are no multiple of the 2 pipeline stages / nearest legal --global-batch: 8 or "
+        "`interleave`: 9 micro-batches are no multiple of the 2 pipeline stages / nearest legal `global-batch`: 8 or "
         "10\n");
 }
 

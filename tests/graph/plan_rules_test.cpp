@@ -88,17 +88,17 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("every illegal degree is named with the nearest legal ones") {
   CHECK(messages("llama-2-70b", {.tensor = 7}) ==  // 64 heads, 8 KV heads; 28672 = 7 * 4096
-        Lines{"--tp: 64 heads, 8 KV heads of llama-2-70b do not divide by 7 | nearest legal: 4 or 8"});
+        Lines{"`tp`: 64 heads, 8 KV heads of llama-2-70b do not divide by 7 | nearest legal: 4 or 8"});
   CHECK(messages("llama-2-70b", {.pipeline = 7}).empty());  // 80 layers in stages of 11 and 12
   CHECK(messages("llama-2-70b", {.pipeline = 81}) ==
-        Lines{"--pp: llama-2-70b has 80 layers, too few for 81 stages | at most 80"});
+        Lines{"`pp`: llama-2-70b has 80 layers, too few for 81 stages | at most 80"});
   CHECK(messages("llama-2-70b", {.tensor = 2, .ulysses = 8}) ==  // 4 KV heads are left on a device
-        Lines{"--sp ulysses: 4 KV heads of a device of llama-2-70b do not divide by 8 | nearest legal: 4"});
+        Lines{"`sp` ulysses: 4 KV heads of a device of llama-2-70b do not divide by 8 | nearest legal: 4"});
   CHECK(messages("mixtral-8x7b", {.expert = 3, .data = 12}) ==
-        Lines{"--ep: 8 experts of mixtral-8x7b do not divide by 3 | nearest legal: 2 or 4"});
+        Lines{"`ep`: 8 experts of mixtral-8x7b do not divide by 3 | nearest legal: 2 or 4"});
   // What no search may go through one by one.
   CHECK(messages("mixtral-8x7b", {.expert = 1'000'000'000, .data = 1'000'000'000}).back() ==
-        "--ep: 8 experts of mixtral-8x7b do not divide by 1000000000 | nearest legal: 8");
+        "`ep`: 8 experts of mixtral-8x7b do not divide by 1000000000 | nearest legal: 8");
   CHECK(messages("mixtral-8x7b", {.expert = 8}).size() == 1);  // eight devices of experts on one device
   CHECK(messages("llama-2-70b", {.expert = 8}).size() == 1);   // no experts at all: nothing else to say
   CHECK(messages("deepseek-v2-lite", {.ring = 2}).size() == 1);

@@ -202,10 +202,10 @@ TEST_CASE("Plans that do not divide a video model are refused with what would") 
   };
   refused({.ulysses = 3}, "16 heads of stdit3-xl2 do not divide by 3", "2 or 4");
   refused({.pipeline = 3}, "28 pairs of layers", "2 or 4");
-  refused({.ring = 2}, "--sp ring", "ulysses");
-  refused({.expert = 2}, "--ep", "leave it out");
-  refused({.sequence_parallel = true}, "--megatron-sp", "--tp");
-  refused({.tensor = 4, .tensor_rows = 2, .sequence_parallel = true}, "ROWSxCOLUMNS", "--megatron-sp");
+  refused({.ring = 2}, "`sp` ring", "ulysses");
+  refused({.expert = 2}, "`ep`", "leave it out");
+  refused({.sequence_parallel = true}, "`megatron-sp`", "`tp`");
+  refused({.tensor = 4, .tensor_rows = 2, .sequence_parallel = true}, "ROWSxCOLUMNS", "`megatron-sp`");
 }
 
 }  // namespace llmperf::graph::stdit_plan_test

@@ -64,8 +64,8 @@ TEST_CASE("Seconds of video become the frames that Open-Sora generates for them"
   for (const auto& [seconds, frames] : published) CHECK(frames_of_seconds(model, seconds) == frames);
   CHECK(frames_of_seconds(model, 0.01) == 1);
   CHECK(frames_of_seconds(load_video_dit("stdit2-xl2"), 2) == 16);
-  CHECK(error_of([&] { frames_of_seconds(model, 0); }).find("--seconds") != std::string::npos);
-  CHECK(error_of([&] { frames_of_seconds(model, 1e9); }).find("--seconds") != std::string::npos);
+  CHECK(error_of([&] { frames_of_seconds(model, 0); }).find("`seconds`") != std::string::npos);
+  CHECK(error_of([&] { frames_of_seconds(model, 1e9); }).find("`seconds`") != std::string::npos);
 }
 
 TEST_CASE("Latents are padded to whole patches") {
@@ -83,15 +83,15 @@ TEST_CASE("A resolution is a name with an aspect, or height and width") {
   CHECK(parse_video_size("720p", "9:16") == VideoSize{720, 1280});
   CHECK(parse_video_size("720p", "") == VideoSize{720, 1280});
   CHECK(parse_video_size("512x768", "") == VideoSize{512, 768});
-  CHECK(error_of([] { parse_video_size("512x768", "9:16"); }).find("--aspect") != std::string::npos);
+  CHECK(error_of([] { parse_video_size("512x768", "9:16"); }).find("`aspect`") != std::string::npos);
   CHECK(error_of([] { parse_video_size("721p", "9:16"); }).find("'720p'") != std::string::npos);
   CHECK(error_of([] { parse_video_size("720p", "9:18"); }).find("'9:16'") != std::string::npos);
 }
 
 TEST_CASE("What leaves no latent is refused") {
   const VideoDit model = load_video_dit("stdit3-xl2");
-  CHECK(error_of([&] { video_shape(model, {720, 1280}, 0); }).find("--frames") != std::string::npos);
-  CHECK(error_of([&] { video_shape(model, {720, 1280}, -3); }).find("--frames") != std::string::npos);
+  CHECK(error_of([&] { video_shape(model, {720, 1280}, 0); }).find("`frames`") != std::string::npos);
+  CHECK(error_of([&] { video_shape(model, {720, 1280}, -3); }).find("`frames`") != std::string::npos);
   CHECK(error_of([&] { video_shape(model, {7, 1280}, 51); }).find("7x1280") != std::string::npos);
   CHECK(error_of([&] { video_shape(model, {720, -1}, 51); }).find("720x-1") != std::string::npos);
   CHECK(error_of([&] { video_shape(model, {100'000, 100'000}, 1'000'000); }).find("tokens") != std::string::npos);

@@ -221,7 +221,7 @@ TEST_CASE("what is said of a host that computes nothing is refused, and of exper
       refused("mixtral-8x7b", "\"cpu_moe\": true, \"gpu_layers\": 0").find("`cpu-moe`: of the layers on the device") ==
       0);
   CHECK(refused("deepseek-v2-lite", "\"n_cpu_moe\": 1").find("`n-cpu-moe`: of the layers on the device none") == 0);
-  CHECK(refused("mixtral-8x7b", "\"cpu_moe\": true, \"pp\": 2").find("--n-cpu-moe: experts of a GGUF model") == 0);
+  CHECK(refused("mixtral-8x7b", "\"cpu_moe\": true, \"pp\": 2").find("`n-cpu-moe`: experts of a GGUF model") == 0);
   const Request bf16 = read(R"({"hw": "rtx4090", "model": "qwen-7b", "weights": "int8", "no_mmap": true})");
   CHECK(error_of([&] { resolve(bf16, sources); }).find("`no-mmap` is for GGUF formats") == 0);
 }

@@ -358,7 +358,7 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
   if (used.x * used.y > kMostTiles) {
     throw Error::bad_input(fmt::format("{} has {} tiles; mappings are searched for at most {} tiles", device.name,
                                        used.x * used.y, kMostTiles),
-                           "estimate --tile-model roofline needs no mapping");
+                           "estimate `tile-model` roofline needs no mapping");
   }
   const hardware::Peak* matrix = device.find_peak(hardware::Engine::matrix, operands.dtype);
   if (matrix == nullptr) {
