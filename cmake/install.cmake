@@ -2,7 +2,7 @@
 # other programs. scripts/package.sh makes packages of them.
 include(CMakePackageConfigHelpers)
 
-# ---- The program, with its manual pages and completions, which it writes itself.
+# ---- The program, with its completions and the manual pages, which it writes itself.
 install(TARGETS llmperf COMPONENT program)
 if(NOT CMAKE_CROSSCOMPILING)
   set(written ${PROJECT_BINARY_DIR}/written)
@@ -10,15 +10,16 @@ if(NOT CMAKE_CROSSCOMPILING)
   add_custom_command(OUTPUT ${written}.stamp
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:llmperf> -DOUT=${written} -P ${PROJECT_SOURCE_DIR}/cmake/write_pages.cmake
     COMMAND ${CMAKE_COMMAND} -E touch ${written}.stamp
-    DEPENDS llmperf ${PROJECT_SOURCE_DIR}/cmake/write_pages.cmake COMMENT "Writing manual pages and completions" VERBATIM)
+    DEPENDS llmperf ${PROJECT_SOURCE_DIR}/cmake/write_pages.cmake COMMENT "Writing manual pages" VERBATIM)
   add_custom_target(llmperf_pages ALL DEPENDS ${written}.stamp)
   install(DIRECTORY ${written}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
-  set(data ${CMAKE_INSTALL_DATADIR})
-  install(FILES ${written}/llmperf.bash DESTINATION ${data}/bash-completion/completions RENAME llmperf COMPONENT program)
-  install(FILES ${written}/llmperf.zsh DESTINATION ${data}/zsh/site-functions RENAME _llmperf COMPONENT program)
-  install(FILES ${written}/llmperf.fish DESTINATION ${data}/fish/vendor_completions.d COMPONENT program)
   install(FILES ${written}/explorer.html DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program OPTIONAL)
 endif()
+set(data ${CMAKE_INSTALL_DATADIR})
+set(completion ${PROJECT_SOURCE_DIR}/src/cli/completion)
+install(FILES ${completion}/llmperf.bash DESTINATION ${data}/bash-completion/completions RENAME llmperf COMPONENT program)
+install(FILES ${completion}/llmperf.zsh DESTINATION ${data}/zsh/site-functions RENAME _llmperf COMPONENT program)
+install(FILES ${completion}/llmperf.fish DESTINATION ${data}/fish/vendor_completions.d COMPONENT program)
 if(TARGET llmperf_c)
   install(TARGETS llmperf_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT program)
   install(FILES bindings/c/llmperf.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT program)

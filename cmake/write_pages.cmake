@@ -1,11 +1,8 @@
-# Has the built program write its manual pages, completion scripts and, where it has one, the explorer's page:
+# Has the built program write its manual pages and, where it has one, the explorer's page:
 # cmake -DPROGRAM=… -DOUT=FOLDER -P write_pages.cmake
 file(REMOVE_RECURSE ${OUT})
 file(MAKE_DIRECTORY ${OUT})
 execute_process(COMMAND ${PROGRAM} man --out ${OUT}/man1 COMMAND_ERROR_IS_FATAL ANY)
-foreach(shell bash zsh fish)
-  execute_process(COMMAND ${PROGRAM} completion ${shell} OUTPUT_FILE ${OUT}/llmperf.${shell} COMMAND_ERROR_IS_FATAL ANY)
-endforeach()
 
 execute_process(COMMAND ${PROGRAM} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
 if(help MATCHES "\n  explore ")

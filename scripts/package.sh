@@ -45,7 +45,7 @@ cp "$sbom" "$out"
 licences() {
   local library
   mkdir -p "$1/licences"
-  for library in libyaml-cpp-dev libfmt-dev nlohmann-json3-dev libeigen3-dev libstdc++6; do
+  for library in libyaml-cpp-dev libfmt-dev nlohmann-json3-dev libeigen3-dev libcli11-dev libstdc++6; do
     [ ! -e "/usr/share/doc/$library/copyright" ] || cp "/usr/share/doc/$library/copyright" "$1/licences/$library"
   done
   cp "$sbom" "$1/llmperf.spdx.json"

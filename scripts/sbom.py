@@ -16,7 +16,8 @@ import sys
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 # name, its CMake package, Debian's package, licence
 LIBRARIES = [("yaml-cpp", "yaml-cpp", "libyaml-cpp-dev", "MIT"), ("fmt", "fmt", "libfmt-dev", "MIT"),
-             ("nlohmann-json", "nlohmann_json", "nlohmann-json3-dev", "MIT"), ("Eigen", "Eigen3", "libeigen3-dev", "MPL-2.0")]
+             ("nlohmann-json", "nlohmann_json", "nlohmann-json3-dev", "MIT"), ("Eigen", "Eigen3", "libeigen3-dev", "MPL-2.0"),
+             ("CLI11", "CLI11", "libcli11-dev", "BSD-3-Clause")]
 RUNTIME = "GPL-3.0-or-later WITH GCC-exception-3.1"
 
 

@@ -3,7 +3,7 @@
 # Usage: scripts/setup.sh [build|explorer|test|check] …
 set -euo pipefail
 
-build="g++ cmake ninja-build nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libdnnl-dev nodejs npm ca-certificates"
+build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libdnnl-dev nodejs npm ca-certificates"
 test="emscripten catch2 libbenchmark-dev python3 python3-venv python3-numpy chromium-headless-shell fonts-droid-fallback zsh fish groff-base mandoc dpkg-dev file git"
 check="clang clang-format clang-tidy libclang-rt-14-dev"
 

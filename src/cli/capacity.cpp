@@ -31,9 +31,7 @@ Answer capacity_answer(const request::CapacityQuery& query, const Context&) {
 
 }  // namespace
 
-void add_capacity(Command& root) {
-  Command& command = root.add_command(
-      "capacity", "the cheapest devices, plan and weights that serve a rate of requests within bounds");
+void describe_capacity(Command& command) {
   request::CapacityQuery& query = answers(command, capacity_answer);
   command.add_fields(query.request, "s");
   command.find("--model")->required();

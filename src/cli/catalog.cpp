@@ -64,24 +64,18 @@ Flag& add_kind(Command& command, Kind& kind, bool measurements, std::string_view
                         {"device", Kind::device},    {"devices", Kind::device},    {"runtime", Kind::runtime},
                         {"runtimes", Kind::runtime}, {"scenario", Kind::scenario}, {"scenarios", Kind::scenario}};
   if (measurements) all.emplace_back("measurements", Kind::measurements);
-  Flag& flag = command.add("KIND", kind, all, "", about).required().offers(Values::Sort::words, shown);
-  flag.otherwise.clear();
-  return flag;
+  return command.add("KIND", kind, all, "", about).required().offers(Values::Sort::words, shown);
 }
 
 }  // namespace
 
-void add_list(Command& root) {
-  Command& command = root.add_command("list", "built-in models, hardware, runtimes, measurements or scenarios");
+void describe_list(Command& command) {
   CatalogFlags& flags = answers(command, list_answer);
   add_kind(command, flags.kind, true, "models hardware runtimes measurements scenarios",
            "models, hardware, runtimes, measurements or scenarios");
 }
 
-void add_show(Command& root) {
-  Command& command = root.add_command(
-      "show",
-      "one model's exact parameter counts, one device's figures, a runtime profile or a scenario, with sources");
+void describe_show(Command& command) {
   CatalogFlags& flags = answers(command, show_answer);
   add_kind(command, flags.kind, false, "model hardware runtime scenario", "model, hardware, runtime or scenario");
   command.add("NAME", flags.name, "", "built-in name or file").required().offers(Values::Sort::paths);

@@ -2,41 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <map>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/list.h"
 #include "base/text.h"
+#include "cli/output.h"
 
 namespace llmperf::cli {
 namespace {
-
-constexpr int kHelpWidth = 110;
-constexpr std::size_t kNamesWidth = 28;
-
-template <class Named>
-std::vector<std::string> shown_names(const Named& all) {
-  std::vector<std::string> names;
-  for (const auto& one : all) {
-    if (!one.hidden) names.push_back(one.name);
-  }
-  return names;
-}
-
-// Those that are typed in full: of single letters each is near to any other.
-std::vector<std::string> flag_names(const Command& command) {
-  constexpr auto is_long = [](const std::string& name) { return name.starts_with("--"); };
-  std::vector<std::string> names;
-  for (const Flag& flag : command.flags) {
-    if (!flag.is_argument() && !flag.hidden) names.push_back(flag.name);
-    std::copy_if(flag.old_names.begin(), flag.old_names.end(), std::back_inserter(names), is_long);
-  }
-  names.emplace_back("--help");
-  return names;
-}
 
 Flag new_flag(const std::string& names, std::string type, std::string about) {
   Flag flag{.name = names, .letter = {}, .type = std::move(type), .about = std::move(about)};
@@ -118,11 +98,43 @@ Meanings<Dtype> dtypes() {
 
 namespace {
 
+std::string worded(const std::string& message, bool (*is_known)(std::string_view)) {
+  std::string out;
+  for (std::size_t at = 0; at < message.size();) {
+    const std::size_t open = message.find('`', at);
+    const std::size_t close = open == std::string::npos ? open : message.find('`', open + 1);
+    if (close == std::string::npos) return out + message.substr(at);
+    const std::string name = message.substr(open + 1, close - open - 1);
+    const bool known = is_known(name);
+    out += message.substr(at, open - at) + (known ? "--" + name : "`");
+    at = known ? close + 1 : open + 1;
+  }
+  return out;
+}
+
+void add_flags(Command& command, std::set<std::string, std::less<>>& names) {
+  for (const Flag& flag : command.described().flags) names.insert(flag.name);
+  for (Command& inner : command.commands) add_flags(inner, names);
+}
+
+bool is_field(std::string_view name) { return request::find_field(name) != nullptr; }
+// … or a flag of any command.
+bool is_name(std::string_view name) {
+  if (is_field(name)) return true;
+  static const std::set<std::string, std::less<>> names = [] {
+    std::set<std::string, std::less<>> all;
+    Command root = all_commands();
+    add_flags(root, all);
+    return all;
+  }();
+  return names.contains(fmt::format("--{}", name));
+}
+
 Flag flag_of_field(const request::Field& field) {
   Flag flag{.name = fmt::format("--{}", field.name),
             .letter = field.name == "model" ? "-m" : "",
             .type = std::string(field.type),
-            .about = worded(std::string(field.about)),
+            .about = worded(std::string(field.about), is_field),
             .group = std::string(field.group),
             .otherwise = std::string(field.otherwise),
             .values = field.values};
@@ -150,23 +162,12 @@ Flag& Command::add_field(std::string_view of_request, std::string& target) {
 
 void Command::add_fields(request::Request& target, std::string_view workloads) {
   for (const request::Field& field : request::fields()) {
-    if (field.workloads.find_first_of(workloads) != std::string_view::npos) add(field.name, target);
+    const bool applies = field.workloads.find_first_of(workloads) != std::string_view::npos;
+    if (applies && find(fmt::format("--{}", field.name)) == nullptr) add(field.name, target);
   }
 }
 
-std::string worded(const std::string& message) {
-  std::string out;
-  for (std::size_t at = 0; at < message.size();) {
-    const std::size_t open = message.find('`', at);
-    const std::size_t close = open == std::string::npos ? open : message.find('`', open + 1);
-    if (close == std::string::npos) return out + message.substr(at);
-    const std::string name = message.substr(open + 1, close - open - 1);
-    const bool known = request::find_field(name) != nullptr;
-    out += message.substr(at, open - at) + (known ? "--" + name : "`");
-    at = known ? close + 1 : open + 1;
-  }
-  return out;
-}
+std::string worded(const std::string& message) { return worded(message, is_name); }
 
 Error worded(const Error& error) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
@@ -177,8 +178,8 @@ Error worded(const Error& error) {
   return Error(error.kind(), std::move(diagnostics));
 }
 
-Command& Command::add_command(std::string command, std::string what) {
-  return commands.emplace_back(Command{.name = std::move(command), .about = std::move(what)});
+Command& Command::add_command(std::string command, std::string what, void (*describes)(Command& command)) {
+  return commands.emplace_back(Command{.name = std::move(command), .about = std::move(what), .describe = describes});
 }
 
 const Flag* Command::find(std::string_view flag) const {
@@ -187,10 +188,16 @@ const Flag* Command::find(std::string_view flag) const {
   return found == flags.end() ? nullptr : &*found;
 }
 
-const Command* Command::find_command(std::string_view command) const {
+Command& Command::described() {
+  if (const auto describes = std::exchange(describe, nullptr)) describes(*this);
+  if (const auto flags_of_output = std::exchange(output, nullptr)) add_output_flags(*this, *flags_of_output);
+  return *this;
+}
+
+Command* Command::find_command(std::string_view command) {
   const auto found =
       std::find_if(commands.begin(), commands.end(), [&](const Command& c) { return c.name == command; });
-  return found == commands.end() ? nullptr : &*found;
+  return found == commands.end() ? nullptr : &found->described();
 }
 
 bool is_flag(std::string_view word) {
@@ -220,202 +227,184 @@ constexpr std::pair<std::string_view, std::string_view> kOfEngines[] = {
     {"--enable-prefix-caching", "--prefix-caching on"},
     {"--enable-chunked-prefill", "--chunked-prefill on"}};
 
-std::string flag_hint(const Command& command, const std::string& word) {
+Error unknown_flag(const Command& command, const std::string& word) {
+  const std::string flag = word.substr(0, word.find('='));
   for (const auto& [flags, hint] : kOfEngines) {
-    if (contains(llmperf::words(flags), word)) return std::string(hint);
+    if (contains(llmperf::words(flags), flag))
+      return Error::bad_input("unknown flag " + quote(flag), std::string(hint));
   }
-  std::vector<std::string> names = flag_names(command);
-  if (command.name == "llmperf") names.emplace_back("--version");
-  return name_hint(word, names);
+  // Those that are typed in full: of single letters each is near to any other.
+  std::vector<std::string> names;
+  for (const Flag& known : command.flags) {
+    if (!known.is_argument()) names.push_back(known.name);
+    std::copy_if(known.old_names.begin(), known.old_names.end(), std::back_inserter(names),
+                 [](const std::string& name) { return name.starts_with("--"); });
+  }
+  names.emplace_back("--help");
+  return Error::bad_input("unknown flag " + quote(flag), name_hint(flag, names));
 }
 
-// The value of the flag words[i]; moves i to its last word.
-std::string read_value(const Command& command, const Flag& flag, const std::string& name,
-                       std::span<const std::string> words, std::size_t& i) {
-  const std::string& word = words[i];
-  const bool attached = word.size() > name.size();
-  std::string value;
-  if (attached) {
-    value = word.substr(name.size() + (word[name.size()] == '=' ? 1 : 0));
-  } else if (i + 1 < words.size()) {
-    value = words[++i];
-  }
-  const bool holds_flags = flag.type == "FLAGS";  // its value starts like one
-  const bool next_flag =
-      !attached && !holds_flags && is_flag(value) && command.find(known_flag(command, value)) != nullptr;
-  if (value.empty() || next_flag) {
-    throw Error::bad_input(fmt::format("{} needs a value: {} {}", name, name, flag.type));
-  }
-  return value;
+Error without_value(const Flag& flag) {
+  return Error::bad_input(fmt::format("{} needs a value: {} {}", flag.name, flag.name, flag.type));
 }
 
-// The argument that comes after `given`; null when there is none left.
-const Flag* next_argument(const Command& command, const std::vector<Given>& given) {
-  for (const Flag& flag : command.flags) {
-    if (!flag.is_argument()) continue;
-    if (flag.repeats || find(given, flag.name) == nullptr) return &flag;
+// ---- CLI11: reads the words, says what is missing or does not go together, and writes the help.
+
+// With flags by their own names: CLI11 knows no names of several letters behind one dash, and takes the next word for
+// the value of "--batch=".
+std::vector<std::string> renamed(const Command& command, const std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  bool flags = true;
+  for (const std::string& word : words) {
+    flags = flags && word != "--";
+    const std::string name = known_flag(command, word);
+    const Flag* before = out.empty() ? nullptr : command.find(out.back());
+    const bool is_value = before != nullptr && before->holds_flags();
+    const Flag* flag = flags && is_flag(word) && !is_value ? command.find(name) : nullptr;
+    std::string value = flag == nullptr ? "" : word.substr(name.size());
+    if (value == "=") throw without_value(*flag);
+    if (!value.empty() && !value.starts_with('=')) value.insert(0, "=");
+    out.push_back(flag == nullptr ? word : flag->name + value);
   }
-  return nullptr;
-}
-
-}  // namespace
-
-Words read_words(const Command& root, std::span<const std::string> words) {
-  Words read{.command = &root, .path = root.name, .given = {}};
-  bool only_arguments = false;
-  const auto add_argument = [&](const std::string& word) {
-    const Flag* argument = next_argument(*read.command, read.given);
-    read.given.push_back({argument == nullptr ? std::string() : argument->name, word});
-  };
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (only_arguments) {
-      add_argument(word);
-    } else if (word == "--") {
-      only_arguments = true;
-    } else if (word.empty()) {
-      throw Error::bad_input("an argument is empty");
-    } else if (!is_flag(word)) {
-      if (read.command->commands.empty()) {
-        add_argument(word);
-        continue;
-      }
-      const Command* inner = read.command->find_command(word);
-      if (inner == nullptr) {
-        throw Error::bad_input("unknown subcommand " + quote(word),
-                               name_hint(word, shown_names(read.command->commands)));
-      }
-      read.command = inner;
-      read.path += " " + inner->name;
-    } else if (const std::string name = known_flag(*read.command, word); name == "--help" || name == "-h") {
-      read.help = true;
-    } else if (name == "--version" && read.command == &root) {
-      read.version = true;
-    } else if (name == "--json" && read.command == &root && read.version) {
-      read.version_json = true;
-    } else {
-      const Flag* flag = read.command->find(name);
-      if (flag == nullptr || flag->is_argument()) {
-        const std::string whole = word.substr(0, word.find('='));
-        throw Error::bad_input("unknown flag " + quote(whole), flag_hint(*read.command, whole));
-      }
-      if (!flag->takes_value()) {
-        if (name.size() < word.size()) throw Error::bad_input(name + " takes no value", "leave it out");
-        read.given.push_back({flag->name, {}});
-        continue;
-      }
-      std::string value = read_value(*read.command, *flag, name, words, i);
-      if (!flag->repeats && find(read.given, flag->name) != nullptr)
-        throw Error::bad_input(name + " is given more than once");
-      const bool restates = value == flag->otherwise;
-      read.given.push_back({flag->name, std::move(value), restates});
-    }
-  }
-  return read;
-}
-
-void check(const Words& words) {
-  const Command& command = *words.command;
-  const auto has = [&](const std::string& flag) { return find(words.given, flag) != nullptr; };
-  const auto fail = [&](const std::string& what) {
-    throw Error::bad_input(what, words.path + " --help says what it takes");
-  };
-  if (!command.commands.empty()) fail("a subcommand is required");
-  for (const Given& given : words.given) {
-    if (given.flag.empty()) throw Error::bad_input("unexpected argument " + quote(given.value));
-    const Flag& flag = *command.find(given.flag);
-    if (flag.words.empty() || contains(flag.words, given.value)) continue;
-    throw Error::bad_input(fmt::format("{}: there is no {}", flag.name, quote(given.value)),
-                           name_hint(given.value, flag.offered()));
-  }
-  for (const Flag& flag : command.flags) {
-    if (!has(flag.name)) {
-      if (flag.must && (flag.unless.empty() || !has(flag.unless))) fail(flag.name + " is required");
-      continue;
-    }
-    for (const std::string& other : flag.needs) {
-      if (!has(other)) fail(fmt::format("{} requires {}", flag.name, other));
-    }
-    for (const std::string& other : flag.excludes) {
-      if (has(other)) fail(fmt::format("{} excludes {}", flag.name, other));
-    }
-  }
-}
-
-void apply(const Words& words) {
-  check(words);
-  for (const Given& given : words.given) words.command->find(given.flag)->set(given.value);
-}
-
-namespace {
-
-std::string entry(const std::string& names, const std::string& text) {
-  std::string line = "  " + names;
-  std::string out;
-  const auto indent = [&] { line.append(line.size() < kNamesWidth ? kNamesWidth - line.size() : 1, ' '); };
-  const auto end_line = [&] {
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    line.clear();
-  };
-  if (line.size() + 1 > kNamesWidth) end_line();
-  indent();
-  for (const std::string_view word : split(text, ' ')) {
-    if (display_width(line) + display_width(word) > kHelpWidth && line.size() > kNamesWidth) {
-      end_line();
-      indent();
-    }
-    line += std::string(word) + " ";
-  }
-  end_line();
   return out;
 }
 
-std::string names_of(const Flag& flag) {
-  return (flag.letter.empty() ? "" : flag.letter + ",") + flag.name +
-         (flag.takes_value() && flag.type != flag.name ? " " + flag.type : "") +
-         (flag.is_argument() && flag.repeats ? " ..." : "");
+// What CLI11 has read for a flag.
+void take(const Command& command, const Flag& flag, const std::vector<std::string>& values, Apply apply) {
+  for (const std::string& value : values) {
+    if (!flag.takes_value() && value != "true") throw Error::bad_input(flag.name + " takes no value", "leave it out");
+    if (command.hidden) continue;  // words of another command line, as far as they are typed
+    if (flag.is_argument() && value.empty()) throw Error::bad_input("an argument is empty");
+    // Where no flags are asked for, what is one is the next one.
+    const bool next_flag = !flag.is_argument() && !flag.holds_flags() && is_flag(value) &&
+                           command.find(known_flag(command, value)) != nullptr;
+    if (value.empty() || next_flag) throw without_value(flag);
+    if (flag.words.empty() || contains(flag.words, value)) continue;
+    throw Error::bad_input(fmt::format("{}: there is no {}", flag.name, quote(value)),
+                           name_hint(value, flag.offered()));
+  }
+  if (values.size() > 1 && flag.takes_value() && !flag.repeats) {
+    throw Error::bad_input(flag.name + " is given more than once");
+  }
+  if (apply == Apply::no) return;
+  for (const std::string& value : values) flag.set(value);
 }
 
-std::string meaning_of(const Flag& flag) {
-  return flag.about + (flag.otherwise.empty() ? "" : " [" + flag.otherwise + "]") + (flag.must ? " (required)" : "");
+// CLI11's page, with texts that do not leave the screen.
+class Help : public CLI::Formatter {
+ public:
+  Help() { label("Positionals", "Arguments"); }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    std::string page = CLI::Formatter::make_help(app, std::move(name), mode);
+    page = CLI::detail::find_and_replace(page, "\n\n\n", "\n\n");
+    return CLI::detail::rtrim(page) + "\n";
+  }
+  std::string make_option_desc(const CLI::Option* option) const override { return wrapped(option->get_description()); }
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::ostringstream out;
+    CLI::detail::format_help(out, command->get_name(), wrapped(command->get_description()), get_column_width());
+    return out.str();
+  }
+
+ private:
+  std::string wrapped(const std::string& text) const {
+    const int most = 100 - static_cast<int>(get_column_width());
+    std::string out;
+    int width = 0;
+    for (const std::string_view word : split(text, ' ')) {
+      const bool ends = width + display_width(word) > most;
+      if (width > 0) out += ends ? '\n' : ' ';
+      width = (ends ? 0 : width) + display_width(word) + 1;
+      out += word;
+    }
+    return out;
+  }
+};
+
+void build(CLI::App& app, const Command& command, Apply apply) {
+  app.formatter(std::make_shared<Help>());
+  for (const Flag& flag : command.flags) {
+    CLI::Option& option = *app.add_option(
+        flag.letter.empty() ? flag.name : flag.letter + "," + flag.name,
+        [&app, &command, &flag, apply](const CLI::results_t& values) {
+          take(command, flag, values, apply);
+          for (const Flag& other : command.flags) {
+            if (other.unless == flag.name) app.get_option(other.name)->required(false);
+          }
+          return true;
+        },
+        flag.about + (flag.otherwise.empty() ? "" : " [" + flag.otherwise + "]"));
+    option.multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->required(flag.must);
+    if (!flag.group.empty()) option.group(flag.group);
+    if (!flag.takes_value()) option.expected(0);
+    if (flag.takes_value() && flag.type != flag.name) option.type_name(flag.type);
+    if (flag.is_argument() && flag.repeats) option.expected(CLI::detail::expected_max_vector_size);
+  }
+  for (const Flag& flag : command.flags) {
+    for (const std::string& other : flag.needs) app.get_option(flag.name)->needs(app.get_option(other));
+    for (const std::string& other : flag.excludes) app.get_option(flag.name)->excludes(app.get_option(other));
+  }
+  app.set_help_flag("-h,--help", "print this help");  // behind the others
+  for (const Command& inner : command.commands) {
+    app.add_subcommand(inner.name, inner.about)->group(inner.hidden ? "" : "Subcommands");
+  }
+  if (!command.commands.empty() && !command.action) app.require_subcommand(1);
+}
+
+// In the order of the words.
+std::vector<Given> given_to(const CLI::App& app, const Command& command) {
+  std::vector<Given> given;
+  std::map<const CLI::Option*, std::size_t> counts;
+  for (const CLI::Option* option : app.parse_order()) {
+    const Flag* flag = command.find(option->get_name());
+    if (flag == nullptr) continue;
+    const std::string value = flag->takes_value() ? option->results().at(counts[option]++) : "";
+    given.push_back({flag->name, value, flag->takes_value() && value == flag->otherwise});
+  }
+  return given;
 }
 
 }  // namespace
 
-std::string help_text(const Command& command, const std::string& path) {
-  std::string text = command.about + "\nUsage: " + path + " [OPTIONS]";
-  for (const Flag& flag : command.flags) {
-    if (!flag.is_argument()) continue;
-    const std::string name = flag.name + (flag.repeats ? "..." : "");
-    text += flag.must ? " " + name : " [" + name + "]";
-  }
-  if (!command.commands.empty()) text += " SUBCOMMAND";
-  text += "\n";
-  std::vector<std::string> groups;
-  for (const Flag& flag : command.flags) {
-    const std::string group = flag.is_argument() ? "Arguments" : flag.group;
-    if (!flag.hidden && !contains(groups, group)) groups.push_back(group);
-  }
-  if (!contains(groups, "")) groups.emplace_back();
-  std::stable_partition(groups.begin(), groups.end(), [](const std::string& group) { return group == "Arguments"; });
-  for (const std::string& group : groups) {
-    text += "\n" + (group.empty() ? "Options" : group) + ":\n";
-    for (const Flag& flag : command.flags) {
-      const bool here = flag.is_argument() ? group == "Arguments" : flag.group == group;
-      if (here && !flag.hidden) text += entry(names_of(flag), meaning_of(flag));
+Words read_words(Command& root, std::vector<std::string> words, Apply apply) {
+  std::string path = root.name;
+  Command* command = &root.described();
+  // CLI11 hides an unknown command behind "a subcommand is required".
+  while (!command->commands.empty()) {
+    const auto name = std::find_if(words.begin(), words.end(), [](const std::string& word) { return !is_flag(word); });
+    if (name == words.end()) break;
+    Command* inner = command->find_command(*name);
+    if (inner == nullptr) {
+      std::vector<std::string> names;
+      for (const Command& known : command->commands) {
+        if (!known.hidden) names.push_back(known.name);
+      }
+      throw Error::bad_input("unknown subcommand " + quote(*name), name_hint(*name, names));
     }
-    if (group.empty()) {
-      text += entry("-h,--help", "print this help");
-      if (!command.commands.empty() && path == command.name)
-        text += entry("--version", "print the version; with --json what was built, too");
+    command = inner;
+    path += " " + *name;
+    words.erase(name);
+  }
+  words = renamed(*command, words);
+  CLI::App app(command->about, path);
+  build(app, *command, apply);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& e) {
+    std::vector<std::string> left = app.remaining();
+    const auto only_arguments = std::find(left.begin(), left.end(), "--");
+    const auto flag = std::find_if(left.begin(), only_arguments, is_flag);
+    if (flag != only_arguments) throw unknown_flag(*command, *flag);
+    switch (static_cast<CLI::ExitCodes>(e.get_exit_code())) {
+      case CLI::ExitCodes::Success: return {.command = command, .page = app.help()};
+      case CLI::ExitCodes::ArgumentMismatch: throw without_value(*command->find(words.back()));
+      case CLI::ExitCodes::ExtrasError:
+        std::erase(left, "--");
+        throw Error::bad_input("unexpected argument " + quote(left.front()));
+      default: throw Error::bad_input(e.what(), path + " --help says what it takes");
     }
   }
-  if (command.commands.empty()) return text;
-  text += "\nSubcommands:\n";
-  for (const Command& inner : command.commands) {
-    if (!inner.hidden) text += entry(inner.name, inner.about);
-  }
-  return text;
+  return {.command = command, .given = given_to(app, *command)};
 }
 
 }  // namespace llmperf::cli

@@ -1,5 +1,6 @@
-// The command line as data: commands with their flags, what parses words into them, and what every action is given.
-// Help, completion, manual pages and studies read the same description.
+// The command line as data: commands with their flags, what every action is given, and how words become them. From it
+// the parser's App is built (command.cpp, the only file that knows CLI11), of the command asked for alone; completion,
+// manual pages and studies read the same description.
 #pragma once
 
 #include <cstdint>
@@ -93,14 +94,14 @@ struct Flag {
   bool must = false;
   std::string unless = {};  // a flag that a required one is not required beside
   bool repeats = false;
-  bool hidden = false;
   std::function<void(const std::string&)> set = {};
 
   bool is_argument() const { return !name.starts_with('-'); }
   bool takes_value() const { return !type.empty(); }
+  bool holds_flags() const { return type == "FLAGS"; }  // its value starts like one
   bool is(std::string_view word) const;
 
-  Flag& required() { return must = true, *this; }
+  Flag& required() { return must = true, otherwise.clear(), *this; }
   Flag& with(const std::string& flag) { return needs.push_back(flag), *this; }
   Flag& without(const std::string& flag) { return excludes.push_back(flag), *this; }
   Flag& offers(Values::Sort sort, std::string_view list) { return values = {sort, nullptr, list}, *this; }
@@ -141,11 +142,14 @@ struct Meant<std::optional<T>> : Meant<T> {};
 struct Command {
   std::string name;
   std::string about;
+  void (*describe)(Command& command) = nullptr;  // adds what follows when it is first asked for
   std::vector<Flag> flags = {};
   std::list<Command> commands = {};
   Action action = {};
   std::shared_ptr<OutputFlags> output = {};  // of a command that answers with a result; its flags stand last
   bool hidden = false;
+
+  Command& described();
 
   // Sets the action, which is given the flags that are returned.
   template <class Flags, class Result>
@@ -195,15 +199,16 @@ struct Command {
   // A field of requests: as part of one, or alone where a command has a use for it only. Both say what the table says.
   Flag& add(std::string_view field, request::Request& target);
   Flag& add_field(std::string_view field, std::string& target);
-  // All of those that mean something to any of the workloads, named as in the table.
+  // All of those that mean something to any of the workloads, but for names that the command has for something else.
   void add_fields(request::Request& target, std::string_view workloads);
-  Command& add_command(std::string command, std::string what);
+  Command& add_command(std::string command, std::string what, void (*describes)(Command& command) = nullptr);
 
   Flag& add_valued(const std::string& names, std::string type, std::string about);
   // Null for what does not exist.
   const Flag* find(std::string_view flag) const;
   Flag* find(std::string_view flag) { return const_cast<Flag*>(std::as_const(*this).find(flag)); }
-  const Command* find_command(std::string_view command) const;
+  // … described.
+  Command* find_command(std::string_view command);
 };
 
 // "-m", "--batch=4"; "-1" and "-" are values.
@@ -214,39 +219,34 @@ std::string flag_of(const std::string& word);
 // engines take it), of the word's spelling otherwise.
 std::string known_flag(const Command& command, const std::string& word);
 
-// Words read as flags of one command; `rest`: what stands on its own. Throws Error(bad_input) for flags that do not
-// exist, have no value or are given twice, and for empty words.
+// What words ask for: a command, and its flags as they were given; or a page to print instead.
 struct Words {
   const Command* command = nullptr;
-  std::string path;  // "llmperf map gemm"
-  std::vector<Given> given;
-  bool help = false;
-  bool version = false;
-  bool version_json = false;
+  std::vector<Given> given = {};
+  std::optional<std::string> page = {};  // of --help
 };
-Words read_words(const Command& root, std::span<const std::string> words);
-// Throws Error(bad_input) where something is missing, too much or does not go together, and for a word that a flag does
-// not know.
-void check(const Words& words);
-// Sets what the flags are bound to, checked.
-void apply(const Words& words);
+// Whether the values are set that flags are bound to, or only what says something of itself is checked.
+enum class Apply : bool { no, yes };
+// Throws Error(bad_input) for commands and flags that do not exist, flags without their value or given twice, empty
+// words, what is missing, too much or does not go together, and words that a flag does not know.
+Words read_words(Command& root, std::vector<std::string> words, Apply apply);
 
-// The message with fields called what they are called on a command line: `batch` becomes --batch.
+// The message with fields, and what commands are asked beside them, called what they are called on a command line:
+// `batch` becomes --batch.
 std::string worded(const std::string& message);
 Error worded(const Error& error);
-
-std::string help_text(const Command& command, const std::string& path);
 
 // ---- The command line as a whole: all subcommands, and how words become one that runs.
 
 // The root with every subcommand.
 Command all_commands();
 
-// A subcommand adds itself to the root.
-using AddCommand = void(Command& root);
-AddCommand add_calibrate, add_capacity, add_compare, add_completion, add_estimate, add_explain, add_explore, add_graph,
-    add_import, add_limits, add_list, add_man, add_map, add_map_collective, add_map_model, add_merge, add_parallel,
-    add_replay, add_report, add_run, add_serve, add_show, add_sweep, add_validate;
+// What they are, each in a file.
+using Describe = void(Command& command);
+Describe describe_calibrate, describe_capacity, describe_compare, describe_completion, describe_estimate,
+    describe_explain, describe_explore, describe_graph, describe_import, describe_limits, describe_list, describe_man,
+    describe_map, describe_map_collective, describe_map_model, describe_merge, describe_parallel, describe_replay,
+    describe_report, describe_run, describe_serve, describe_show, describe_sweep, describe_validate;
 
 // The words as a shell reads them, without what says where output goes.
 std::string command_text(std::span<const std::string> words);

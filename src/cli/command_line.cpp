@@ -51,19 +51,16 @@ std::string shell_word(const std::string& word) {
 }
 
 int execute(const std::vector<std::string>& words) {
-  const Command root = all_commands();
+  Command root = all_commands();
+  const Words read = read_words(root, words.empty() ? std::vector<std::string>{"--help"} : words, Apply::yes);
   if (words.empty()) {
-    write_stderr(help_text(root, root.name));
+    write_stderr(*read.page);
     return kExitUsage;
   }
-  const Words read = read_words(root, words);
-  if (read.help || read.version) {
-    write_stdout(read.help           ? help_text(*read.command, read.path)
-                 : read.version_json ? result::version_document(this_build())
-                                     : fmt::format("llmperf {}\n", this_build().version));
+  if (read.page) {
+    write_stdout(*read.page);
     return kExitDone;
   }
-  apply(read);
   return read.command->action({.command = command_text(words), .given = read.given});
 }
 
@@ -128,16 +125,12 @@ std::string command_text(std::span<const std::string> words) {
 
 namespace {
 
-void add_help(Command& root) {
-  Command& command = root.add_command("help", "the help of the program or of a subcommand: llmperf help map gemm");
+void describe_help(Command& command) {
   auto& words = command.runs(+[](const std::vector<std::string>& of, const Context&) {
-    const Command all = all_commands();
-    const Words read = read_words(all, of);
-    for (const Given& given : read.given) {
-      throw Error::bad_input("unexpected " + quote(given.flag.empty() ? given.value : given.flag),
-                             "llmperf help map gemm");
-    }
-    write_stdout(help_text(*read.command, read.path));
+    Command root = all_commands();
+    std::vector<std::string> asked = of;
+    asked.emplace_back("--help");
+    write_stdout(*read_words(root, asked, Apply::no).page);
     return kExitDone;
   });
   command.add("COMMAND", words, "COMMAND", "whose help [the program's]").offers(Values::Sort::words, [] {
@@ -147,23 +140,68 @@ void add_help(Command& root) {
   });
 }
 
-void add_outputs(Command& command) {
-  if (command.output) add_output_flags(command, *command.output);
-  for (Command& inner : command.commands) add_outputs(inner);
+struct VersionFlags {
+  bool version = false;
+  bool json = false;
+};
+
+void describe_program(Command& command) {
+  VersionFlags& flags = command.runs(+[](const VersionFlags& asked, const Context&) {
+    if (!asked.version) throw Error::bad_input("a subcommand is required", "llmperf --help names them");
+    write_stdout(asked.json ? result::version_document(this_build())
+                            : fmt::format("llmperf {}\n", this_build().version));
+    return kExitDone;
+  });
+  command.add("--version", flags.version, "print the version");
+  command.add("--json", flags.json, "what was built, too, as JSON").with("--version");
 }
 
 }  // namespace
 
 Command all_commands() {
+  constexpr struct {
+    const char* name;
+    Describe* describe;
+    const char* about;
+  } kCommands[] = {
+      {"estimate", describe_estimate, "latency, throughput and memory of a model; with --training, of a training step"},
+      {"serve", describe_serve,
+       "traffic on a serving engine, step by step: TTFT, TPOT, throughput and what keeps them from being better"},
+      {"capacity", describe_capacity,
+       "the cheapest devices, plan and weights that serve a rate of requests within bounds"},
+      {"compare", describe_compare,
+       "results, saved or of several sets of flags or devices: what changed, where and why; or what runtime options "
+       "are worth"},
+      {"explain", describe_explain, "the formula of any number of an estimate, with its values"},
+      {"explore", describe_explore,
+       "a page that computes by itself, offline: change anything, compare setups, pick a device"},
+      {"graph", describe_graph, "ops, communication and time of a StableHLO or MHLO program"},
+      {"limits", describe_limits, "closed-form limits of a single user: KV tokens, inflection points, decode line"},
+      {"map", describe_map, "how one op runs best on an array of tiles, and why"},
+      {"map-collective", describe_map_collective, "time of one collective by algorithm, with the fastest and why"},
+      {"parallel", describe_parallel, "every plan over a number of devices: memory, communication, time"},
+      {"sweep", describe_sweep,
+       "estimates of every combination of lists of values, on all cores: --batch 1-128*2 --weights bf16,w4a16"},
+      {"merge", describe_merge, "joins the rows of a sweep's shards, in the order of their points"},
+      {"calibrate", describe_calibrate, "fits a runtime profile to measured latencies"},
+      {"validate", describe_validate, "predictions beside measurements: the error of every row, and of simpler models"},
+      {"replay", describe_replay, "runs the ops of a model on a real device and measures what they take"},
+      {"run", describe_run, "a study from a scenario file: its sections as one page, or as files"},
+      {"import", describe_import, "makes measurements of the files of profilers and test programs"},
+      {"report", describe_report, "HTML report of a result that a command saved as JSON"},
+      {"list", describe_list, "built-in models, hardware, runtimes, measurements or scenarios"},
+      {"show", describe_show,
+       "one model's exact parameter counts, one device's figures, a runtime profile or a scenario, with sources"},
+      {"completion", describe_completion, "script that completes llmperf's command lines in a shell"},
+      {"man", describe_man, "manual page of the program or of a subcommand, as man -l - reads it"},
+      {"help", describe_help, "the help of the program or of a subcommand: llmperf help map gemm"},
+  };
   Command root{.name = "llmperf",
-               .about = "Performance model of language models on accelerators: how fast, what binds it, does it fit."};
-  for (const auto add : {add_estimate, add_serve,     add_capacity, add_compare,        add_explain,  add_explore,
-                         add_graph,    add_limits,    add_map,      add_map_collective, add_parallel, add_sweep,
-                         add_merge,    add_calibrate, add_validate, add_replay,         add_run,      add_import,
-                         add_report,   add_list,      add_show,     add_completion,     add_man,      add_help}) {
-    add(root);
+               .about = "Performance model of language models on accelerators: how fast, what binds it, does it fit.",
+               .describe = describe_program};
+  for (const auto& [name, describe, about] : kCommands) {
+    root.add_command(name, about, describe);
   }
-  add_outputs(root);
   return root;
 }
 

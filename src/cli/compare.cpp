@@ -164,12 +164,7 @@ Request changed(const Request& request, const std::string& line) {
     throw Error::bad_input(fmt::format("--against: {} is no flag of a request", flag), "leave it out");
   }
   try {
-    const Words read = read_words(fields, words);
-    for (const Given& given : read.given) {
-      if (!given.flag.empty()) continue;
-      throw Error::bad_input("unexpected argument " + quote(given.value), "--against '--weights w4a16 --batch 8'");
-    }
-    apply(read);
+    read_words(fields, words, Apply::yes);
   } catch (const Error& error) {
     throw prefixed(error, "--against: ");
   }
@@ -315,11 +310,7 @@ Answer compare_answer(const CompareFlags& flags, const Context& context) {
 
 }  // namespace
 
-void add_compare(Command& root) {
-  Command& command = root.add_command(
-      "compare",
-      "results, saved or of several sets of flags or devices: what changed, where and why; or what runtime options "
-      "are worth");
+void describe_compare(Command& command) {
   CompareFlags& flags = answers(command, compare_answer);
   command.add("results", flags.files, "FILE",
               "results that llmperf estimate saved as JSON: two, or several that are compared with the first");

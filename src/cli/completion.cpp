@@ -1,4 +1,6 @@
 // `llmperf completion`: scripts of shells, and what may come next on a command line, which they ask.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -22,7 +24,7 @@ struct Candidates {
 
 // Where the words before the last have led to.
 struct Place {
-  const Command* command;
+  Command* command;
   std::vector<const Flag*> given;
   std::vector<std::string> arguments;
   const Flag* waiting = nullptr;  // the flag whose value comes next
@@ -40,7 +42,7 @@ void step(Place& place, const std::string& word) {
     if (flag == nullptr) return;
     place.given.push_back(flag);
     if (flag->takes_value() && name.size() == word.size()) place.waiting = flag;
-  } else if (const Command* command = place.command->find_command(word); command && place.arguments.empty()) {
+  } else if (Command* command = place.command->find_command(word); command != nullptr && place.arguments.empty()) {
     place = {.command = command, .given = {}, .arguments = {}};
   } else {
     place.arguments.push_back(word);
@@ -91,12 +93,11 @@ Candidates values_of(const Place& place, const Flag& flag, const std::string& be
 Candidates flags_of(const Place& place, const std::string& typed) {
   Candidates out;
   for (const Flag& flag : place.command->flags) {
-    if (flag.hidden || flag.is_argument()) continue;
+    if (flag.is_argument()) continue;
     const bool given = contains(place.given, &flag);
     if (flag.repeats || !given) offer(out, typed, flag.name, flag.about);
   }
   offer(out, typed, "--help", "print the help");
-  if (place.command->name == "llmperf") offer(out, typed, "--version", "print the version");
   return out;
 }
 
@@ -118,8 +119,8 @@ Candidates arguments_of(const Place& place, const std::string& typed) {
 }
 
 // `words`: those behind the program's name; the last is the one to complete, and may be empty.
-Candidates candidates(const Command& root, std::span<const std::string> words) {
-  Place place{.command = &root, .given = {}, .arguments = {}};
+Candidates candidates(Command& root, std::span<const std::string> words) {
+  Place place{.command = &root.described(), .given = {}, .arguments = {}};
   if (words.empty()) return arguments_of(place, "");
   for (const std::string& word : words.first(words.size() - 1)) step(place, word);
   const std::string& typed = words.back();
@@ -145,125 +146,19 @@ std::string to_text(const Candidates& candidates) {
   return text;
 }
 
-// ---- The scripts, which are thin: what may come next they ask the program.
-
-// bash has split the words at = and : (COMP_WORDBREAKS). They are joined again for the program, and of its answers bash
-// wants what goes into the last piece only.
-constexpr std::string_view kBash =
-    R"script(# bash completion of llmperf. For one session:  eval "$(llmperf completion bash)"
-_llmperf() {
-  local program=${COMP_WORDS[0]/#\~\//$HOME/} words=() piece glued= i
-  for ((i = 1; i <= COMP_CWORD; i++)); do
-    piece=${COMP_WORDS[i]}
-    if [[ ${#words[@]} -gt 0 && ( $glued || $piece == [=:]* ) ]]; then
-      words[${#words[@]}-1]+=$piece
-    else
-      words+=("$piece")
-    fi
-    glued=
-    [[ $piece == *[=:] ]] && glued=1
-  done
-  local word=${words[${#words[@]}-1]} before
-  [[ $piece == [=:] ]] && piece=
-  before=${word%"$piece"}
-  word=${word#[\"\']}
-  words[${#words[@]}-1]=$word
-
-  local sort candidate flag=
-  COMPREPLY=()
-  while IFS=$'\t' read -r candidate _; do
-    if [[ ! $sort ]]; then sort=$candidate; else COMPREPLY+=("${candidate#"$before"}"); fi
-  done < <("$program" completion candidates -- "${words[@]}" 2>/dev/null)
-  case $sort in
-    items) compopt -o nospace ;;
-    files | folders)
-      [[ $word == --*=* ]] && flag=${word%%=*}=
-      [[ $sort == files ]] && i=-f || i=-d
-      while IFS= read -r candidate; do
-        candidate=$flag$candidate
-        COMPREPLY+=("${candidate#"$before"}")
-      done < <(compgen $i -- "${word#"$flag"}")
-      compopt -o filenames
-      ;;
-  esac
-} 2>/dev/null
-complete -F _llmperf llmperf
-)script";
-
-constexpr std::string_view kZsh = R"script(#compdef llmperf
-# zsh completion of llmperf. For one session:  source <(llmperf completion zsh)
-_llmperf() {
-  local program=${${(Q)words[1]}/#\~\//$HOME/} sort line
-  local -a typed lines described
-  typed=("${(@Q)words[2,-1]}")
-  typed=("${(@)typed[1,CURRENT-2]}" "${(Q)PREFIX}")
-  (( CURRENT == 2 )) && typed=("${(Q)PREFIX}")
-  lines=("${(@f)$(command $program completion candidates -- "${typed[@]}" 2>/dev/null)}")
-  sort=$lines[1]
-  shift lines
-  case $sort in
-    files | folders)
-      compset -P '--*='
-      if [[ $sort == folders ]]; then _files -/; else _files; fi
-      return
-      ;;
-  esac
-  for line in $lines; do
-    if [[ $line == *$'\t'* ]]; then
-      described+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
-    else
-      described+=("${line//:/\\:}")
-    fi
-  done
-  if [[ $sort == items ]]; then
-    _describe -V llmperf described -S ''
-  else
-    _describe -V llmperf described
-  fi
-}
-if [[ $funcstack[1] == _llmperf ]]; then
-  _llmperf "$@"
-else
-  compdef _llmperf llmperf
-fi
-)script";
-
-constexpr std::string_view kFish =
-    R"script(# fish completion of llmperf. For one session:  llmperf completion fish | source
-function __llmperf_candidates
-    set -l words (commandline -opc)
-    set -l word (commandline -ct)
-    set -l program (string replace -r '^~/' "$HOME/" -- $words[1])
-    set -l lines (command $program completion candidates -- $words[2..-1] "$word" 2>/dev/null)
-    set -l flag (string match -r -- '^--[^=]*=' "$word")
-    set -l value (string replace -- "$flag" "" "$word")
-    switch "$lines[1]"
-        case files
-            string replace -r -- '^' "$flag" (__fish_complete_path "$value")
-        case folders
-            string replace -r -- '^' "$flag" (__fish_complete_directories "$value" "")
-        case '*'
-            test (count $lines) -gt 1; and printf '%s\n' $lines[2..-1]
-    end
-end
-complete -c llmperf -f -k -a '(__llmperf_candidates)'
-)script";
-
-struct Shell {
-  const char* name;
-  const char* about;
-  std::string_view script;
-};
-constexpr Shell kShells[] = {
-    {"bash", "script for bash", kBash}, {"zsh", "script for zsh", kZsh}, {"fish", "script for fish", kFish}};
-
 }  // namespace
 
-void add_completion(Command& root) {
-  Command& command = root.add_command("completion", "script that completes llmperf's command lines in a shell");
-  for (const Shell& shell : kShells) {
-    command.add_command(shell.name, shell.about).action = [&shell](const Context&) {
-      write_stdout(std::string(shell.script));
+// The scripts, which are thin: what may come next they ask the program. The files in completion/, embedded.
+std::string_view bash_script();
+std::string_view zsh_script();
+std::string_view fish_script();
+
+void describe_completion(Command& command) {
+  using Script = std::pair<const char*, std::string_view>;
+  for (const auto& [shell, script] :
+       {Script("bash", bash_script()), Script("zsh", zsh_script()), Script("fish", fish_script())}) {
+    command.add_command(shell, fmt::format("script for {}", shell)).action = [script = script](const Context&) {
+      write_stdout(std::string(script));
       return kExitDone;
     };
   }
@@ -271,7 +166,8 @@ void add_completion(Command& root) {
   Command& asked = command.add_command("candidates", "what may stand in place of the last of these words");
   asked.hidden = true;
   auto& words = asked.runs(+[](const std::vector<std::string>& typed, const Context&) {
-    write_stdout(to_text(candidates(all_commands(), typed)));
+    Command root = all_commands();
+    write_stdout(to_text(candidates(root, typed)));
     return kExitDone;
   });
   asked.add("words", words, "", "behind --: the command line without the program's name");

@@ -111,9 +111,7 @@ Answer explain_answer(const EstimateFlags& flags, const Context&) {
 
 }  // namespace
 
-void add_estimate(Command& root) {
-  Command& command =
-      root.add_command("estimate", "latency, throughput and memory of a model; with --training, of a training step");
+void describe_estimate(Command& command) {
   EstimateFlags& flags = answers(command, estimate_answer, Traced::yes);
   add_request(command, flags, "tvr");
   add_detail(command, flags.detail,
@@ -122,8 +120,7 @@ void add_estimate(Command& root) {
       .group = "Output";
 }
 
-void add_explain(Command& root) {
-  Command& command = root.add_command("explain", "the formula of any number of an estimate, with its values");
+void describe_explain(Command& command) {
   EstimateFlags& flags = answers(command, explain_answer);
   command.add("number", flags.number, "",
               "path of the number, as in the JSON output (ttft_s, phases.decode.ops.attention.bytes); without it all "

@@ -75,14 +75,13 @@ int explore_action(const ExploreFlags& flags, const Context&) {
 
 }  // namespace
 
-void add_explore(Command& root) {
-  Command& command = root.add_command(
-      "explore", "a page that computes by itself, offline: change anything, compare setups, pick a device");
+void describe_explore(Command& command) {
   ExploreFlags& flags = command.runs(explore_action);
-  command.add("-o,--output", flags.output, "FILE", "HTML file to write; - is stdout [llmperf-explorer.html]");
+  command.add("-o,--output", flags.output, "FILE", "HTML file to write; - is stdout");
   add_request_file(command, flags);
   command.add_fields(flags.request, "ts");
   add_language(command, flags.language, "en or zh [the browser's]");
+  command.find("--lang")->otherwise.clear();
 }
 
 }  // namespace llmperf::cli

@@ -130,6 +130,7 @@ Answer graph_answer(const GraphFlags& f, const Context& context) {
 
   const hlo::Module module = hlo::parse_file(f.program);
   hlo::Program program = hlo::flatten(module, options);
+  for (std::string& note : program.notes) note = worded(note);
   const hlo::Blocks whole = hlo::recover_blocks(program);
   if (!f.emit_model.empty()) {
     const std::string model = hlo::recovered_model(program, whole);
@@ -149,8 +150,7 @@ Answer graph_answer(const GraphFlags& f, const Context& context) {
 
 }  // namespace
 
-void add_graph(Command& root) {
-  Command& command = root.add_command("graph", "ops, communication and time of a StableHLO or MHLO program");
+void describe_graph(Command& command) {
   GraphFlags& f = answers(command, graph_answer, Traced::yes);
   command.add("program", f.program, "FILE", "the program's text (.mlir)").required();
   command.add("hw", f.request).required();

@@ -243,9 +243,7 @@ std::vector<std::string> precisions() {
 
 }  // namespace
 
-void add_limits(Command& root) {
-  Command& command =
-      root.add_command("limits", "closed-form limits of a single user: KV tokens, inflection points, decode line");
+void describe_limits(Command& command) {
   LimitsFlags& flags = answers(command, limits_answer);
   Flag& model = command.add_field("model", flags.models).required();
   model.about = "one model or a comma-separated family";

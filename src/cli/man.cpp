@@ -207,16 +207,13 @@ std::string synopsis(const std::string& words, const Command& command) {
   return text + " [" + italic("OPTION") + " ...]";
 }
 
-void write_options(Page& page, const Command& command, bool of_program = false) {
+void write_options(Page& page, const Command& command) {
   for (const bool arguments : {true, false}) {
     for (const Flag& flag : command.flags) {
-      if (flag.is_argument() == arguments && !flag.hidden) page.entry(term(flag), meaning(flag));
+      if (flag.is_argument() == arguments) page.entry(term(flag), meaning(flag));
     }
   }
   page.entry(bold("-h") + ", " + bold("--help"), "Print this help message and exit.");
-  if (of_program)
-    page.entry(bold("--version"),
-               "Display program version information and exit; with " + bold("--json") + " what was built, too.");
 }
 
 // Exit status, environment, files and the examples of one subcommand or of all, in the usual order.
@@ -248,7 +245,7 @@ ManPage program_page(const Command& root) {
   page.section("SUBCOMMANDS");
   for (const Command* command : commands) page.entry(bold(command->name), escaped(command->about) + ".");
   page.section("OPTIONS");
-  write_options(page, root, true);
+  write_options(page, root);
   write_end(page, commands);
   page.section("SEE ALSO");
   std::vector<std::string> others;
@@ -302,7 +299,10 @@ void write_pages(const std::vector<ManPage>& pages, const std::string& folder) {
 }
 
 int man_action(const ManFlags& flags, const Context&) {
-  const Command root = all_commands();
+  Command root = all_commands();
+  for (Command& command : root.described().commands) {
+    for (Command& inner : command.described().commands) inner.described();
+  }
   std::vector<ManPage> pages = {program_page(root)};
   for (const Command* command : visible(root)) pages.push_back(command_page(root, *command));
   if (!flags.out.empty()) {
@@ -322,8 +322,7 @@ int man_action(const ManFlags& flags, const Context&) {
 
 }  // namespace
 
-void add_man(Command& root) {
-  Command& command = root.add_command("man", "manual page of the program or of a subcommand, as man -l - reads it");
+void describe_man(Command& command) {
   ManFlags& flags = command.runs(man_action);
   command.add("SUBCOMMAND", flags.name, "", "whose page [the program's]");
   command.add("-o,--out", flags.out, "DIR", "write all pages into this folder instead");

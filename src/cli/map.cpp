@@ -113,21 +113,6 @@ struct Terms {
   std::string mapping;
 };
 
-// What is wrong with a mapping is wrong with the flag.
-mapper::tile::Study study_of(const mapper::tile::Machine& machine, const mapper::tile::Problem& problem,
-                             const mapper::tile::StudyOptions& options) {
-  try {
-    return {machine, problem, options};
-  } catch (const Error& error) {
-    constexpr std::string_view kField = "`mapping`";
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
-    for (Diagnostic& d : diagnostics) {
-      if (d.message.starts_with(kField)) d.message.replace(0, kField.size(), "--mapping");
-    }
-    throw Error(error.kind(), std::move(diagnostics));
-  }
-}
-
 // Work on an op's operands as `estimate` would pose it.
 Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name, const Terms& terms) {
   namespace tile = mapper::tile;
@@ -167,7 +152,7 @@ Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name,
     throw Error::infeasible(fmt::format("the operands and the result take {}, and {} has {}",
                                         format_bytes_binary(bytes), device.name, format_bytes_binary(capacity)));
   }
-  const tile::Study study = study_of(
+  const tile::Study study(
       machine, problem, {.keep = static_cast<std::size_t>(flags.top), .whole = flags.simulate, .given = terms.mapping});
   result.device = &device;
   if (profile) result.runtime = profile->title_for(device);
@@ -276,61 +261,64 @@ void add_passes(Command& command, MapFlags& f) {
 
 Flag& required(Command& command, const std::string& flag, std::int64_t& value, const std::string& text,
                Bounds bounds = kExtent) {
-  Flag& added = command.add(flag, value, bounds, "N", text).required();
-  added.otherwise.clear();
-  return added;
+  return command.add(flag, value, bounds, "N", text).required();
 }
 
-}  // namespace
-
-void add_map(Command& root) {
-  Command& command = root.add_command("map", "how one op runs best on an array of tiles, and why");
-
-  Command& product = command.add_command("gemm", "matrix product [m, k] x [k, n]");
-  GemmFlags& gemm = answers(product, map_gemm);
-  required(product, "--m", gemm.op.m, "rows of the first operand and of the result");
-  required(product, "--n", gemm.op.n, "columns of the second operand and of the result");
-  required(product, "--k", gemm.op.k, "columns of the first operand, rows of the second");
-  product.add("--batch", gemm.op.batch, kExtent, "N", "products with operands of their own");
+void describe_gemm(Command& command) {
+  GemmFlags& gemm = answers(command, map_gemm);
+  required(command, "--m", gemm.op.m, "rows of the first operand and of the result");
+  required(command, "--n", gemm.op.n, "columns of the second operand and of the result");
+  required(command, "--k", gemm.op.k, "columns of the first operand, rows of the second");
+  command.add("--batch", gemm.op.batch, kExtent, "N", "products with operands of their own");
   Meanings<const Then*> then;
   for (const Then& one : kThen) then.emplace_back(one.name, &one);
-  product.add("--then", gemm.then, then, "OP", "joined to the product: " + words_of(then));
-  add_common(product, gemm);
-  add_passes(product, gemm);
-  product.add("--b-dtype", gemm.b_dtype, dtypes(), "DTYPE", "type of the second operand [that of the first]");
-  product.add("--out-dtype", gemm.out_dtype, dtypes(), "DTYPE", "type of the results [that of the first operand]");
-  product.add("--local", gemm.local, "LIST", "what is in the tiles' memory: a, b (operands), c (results)");
-  product.add("--near", gemm.near, "the second operand is read by the tiles beside the DRAM channels");
-  product.add("--mapping", gemm.mapping, "TEXT",
+  command.add("--then", gemm.then, then, "OP", "joined to the product: " + words_of(then));
+  add_common(command, gemm);
+  add_passes(command, gemm);
+  command.add("--b-dtype", gemm.b_dtype, dtypes(), "DTYPE", "type of the second operand [that of the first]");
+  command.add("--out-dtype", gemm.out_dtype, dtypes(), "DTYPE", "type of the results [that of the first operand]");
+  command.add("--local", gemm.local, "LIST", "what is in the tiles' memory: a, b (operands), c (results)");
+  command.add("--near", gemm.near, "the second operand is read by the tiles beside the DRAM channels");
+  command.add("--mapping", gemm.mapping, "TEXT",
               "compare this one with the best: \"grid=m4n4 block=256x128x64 a=multicast:2 …\"; what it does not say is "
               "chosen");
+}
 
-  Command& scores = command.add_command("attention", "softmax(Q K^T) V in one kernel");
-  AttentionFlags& attention = answers(scores, map_attention);
-  required(scores, "--queries", attention.op.q_tokens, "queries of a sequence");
-  scores.add("--keys", attention.keys, kExtent, "N", "keys of a sequence [as many as queries]");
-  required(scores, "--heads", attention.op.heads, "query heads", kHeads);
-  scores.add("--kv-heads", attention.kv_heads, kHeads, "N", "key and value heads [as many as heads]");
-  scores.add("--head-dim", attention.op.qk_dim, kHeads, "N", "elements of a head");
-  scores.add("--batch", attention.op.sequences, kExtent, "N", "sequences");
-  scores.add("--causal", attention.causal, "the last query sees all keys, each one before it one less");
-  add_common(scores, attention);
-  add_passes(scores, attention);
+void describe_attention(Command& command) {
+  AttentionFlags& attention = answers(command, map_attention);
+  required(command, "--queries", attention.op.q_tokens, "queries of a sequence");
+  command.add("--keys", attention.keys, kExtent, "N", "keys of a sequence [as many as queries]");
+  required(command, "--heads", attention.op.heads, "query heads", kHeads);
+  command.add("--kv-heads", attention.kv_heads, kHeads, "N", "key and value heads [as many as heads]");
+  command.add("--head-dim", attention.op.qk_dim, kHeads, "N", "elements of a head");
+  command.add("--batch", attention.op.sequences, kExtent, "N", "sequences");
+  command.add("--causal", attention.causal, "the last query sees all keys, each one before it one less");
+  add_common(command, attention);
+  add_passes(command, attention);
+}
 
-  Command& rows = command.add_command("vector", "element-wise or row-wise work on [rows, width]");
-  VectorFlags& vector = answers(rows, map_vector);
+void describe_vector(Command& command) {
+  VectorFlags& vector = answers(command, map_vector);
   Meanings<const graph::VectorOp*> kinds;
   for (const graph::VectorOp& op : graph::kVectorOps) {
     if (!op.is(graph::kMapped)) continue;
     kinds.emplace_back(op.name, &op);
     if (!op.alias.empty()) kinds.emplace_back(op.alias, &op);
   }
-  rows.add("--kind", vector.kind, kinds, "OP", words_of(kinds)).required();
-  required(rows, "--rows", vector.op.rows, "rows, which a norm or softmax is of");
-  required(rows, "--width", vector.op.width, "elements of a row");
-  add_common(rows, vector);
+  command.add("--kind", vector.kind, kinds, "OP", words_of(kinds)).required();
+  required(command, "--rows", vector.op.rows, "rows, which a norm or softmax is of");
+  required(command, "--width", vector.op.width, "elements of a row");
+  add_common(command, vector);
+}
 
-  add_map_model(command);
+}  // namespace
+
+void describe_map(Command& command) {
+  command.add_command("gemm", "matrix product [m, k] x [k, n]", describe_gemm);
+  command.add_command("attention", "softmax(Q K^T) V in one kernel", describe_attention);
+  command.add_command("vector", "element-wise or row-wise work on [rows, width]", describe_vector);
+  command.add_command("model", "the ops of one step of a model, and which results stay in the tiles' memory",
+                      describe_map_model);
 }
 
 // ---- Collectives.
@@ -388,13 +376,11 @@ Answer collective_answer(const CollectiveFlags& flags, const Context&) {
 
 }  // namespace
 
-void add_map_collective(Command& root) {
-  Command& command =
-      root.add_command("map-collective", "time of one collective by algorithm, with the fastest and why");
+void describe_map_collective(Command& command) {
   CollectiveFlags& flags = answers(command, collective_answer);
   command.add_field("hw", flags.hardware).required();
   const auto kinds = enum_words(graph::CollectiveKind::all_reduce, graph::CollectiveKind::broadcast);
-  command.add("--op", flags.op.kind, kinds, "OP", words_of(kinds, " or ")).required().otherwise.clear();
+  command.add("--op", flags.op.kind, kinds, "OP", words_of(kinds, " or ")).required();
   command.add("--size", flags.sizes, "BYTES", "one size or a comma-separated list: 64MiB");
   command.add("--sweep", flags.sweep, "sizes from 1 KiB to 1 GiB");
   required(command, "--ranks", flags.op.ranks, "devices that take part", kRanks);

@@ -60,9 +60,7 @@ Answer map_model(const StepFlags& f, const Context& context) {
 
 }  // namespace
 
-void add_map_model(Command& map) {
-  Command& command =
-      map.add_command("model", "the ops of one step of a model, and which results stay in the tiles' memory");
+void describe_map_model(Command& command) {
   StepFlags& f = answers(command, map_model);
   command.add("model", f.request).required();
   command.add("hw", f.request).required();

@@ -89,7 +89,8 @@ Answer import_answer(const ImportFlags& flags, const Context& context) {
                    "give -o a file");
   }
   WrittenFile out(to_stdout ? "" : flags.out);
-  const import::Imported imported = import::import_files(flags.source, flags.files, flags.options);
+  import::Imported imported = import::import_files(flags.source, flags.files, flags.options);
+  for (import::TypeSummary& type : imported.types) type.remark = worded(type.remark);
   if (to_stdout) {
     write_stdout(measurement_text(imported));
     return {};
@@ -109,8 +110,7 @@ void add_measurements(Command& command, MeasuredFlags& flags) {
 
 }  // namespace
 
-void add_calibrate(Command& root) {
-  Command& command = root.add_command("calibrate", "fits a runtime profile to measured latencies");
+void describe_calibrate(Command& command) {
   MeasuredFlags& flags = answers(command, calibrate_answer);
   add_measurements(command, flags);
   command.add_field("hw", flags.beside.hardware).required();
@@ -121,9 +121,7 @@ void add_calibrate(Command& root) {
   command.add("-o,--out", flags.out, "YAML", "file for the fitted profile");
 }
 
-void add_validate(Command& root) {
-  Command& command =
-      root.add_command("validate", "predictions beside measurements: the error of every row, and of simpler models");
+void describe_validate(Command& command) {
   MeasuredFlags& flags = answers(command, validate_answer);
   add_measurements(command, flags);
   command.add_field("hw", flags.beside.hardware).about =
@@ -134,16 +132,15 @@ void add_validate(Command& root) {
               "exit status 4 when the mean absolute error is above: 0.08 is 8 %");
 }
 
-void add_import(Command& root) {
+void describe_import(Command& command) {
   constexpr std::int64_t kMostRanks = 1'000'000;
-  Command& command = root.add_command("import", "makes measurements of the files of profilers and test programs");
   ImportFlags& flags = answers(command, import_answer);
   Meanings<import::Source> sources;
   for (const std::string& name : import::source_names()) sources.emplace_back(name, import::parse_source(name));
   Flag& source = command.add("source", flags.source, sources, "SOURCE",
                              "msprof, torch-npu, hccl-test, nccl-tests, chrome-trace, aiconfigurator, llama-bench, "
                              "vllm-bench, sglang-bench, aiperf, guidellm or inferencex");
-  source.required().otherwise.clear();
+  source.required();
   command.add("files", flags.files, "FILE", "files of that source").required();
   command.add_field("hw", flags.options.hardware).about = "device of the measurements, for their column of that name";
   command.add("--ranks", flags.options.ranks, {2, kMostRanks}, "N",

@@ -221,8 +221,7 @@ int merge_action(const MergeFlags& flags, const Context& context) {
 
 }  // namespace
 
-void add_merge(Command& root) {
-  Command& command = root.add_command("merge", "joins the rows of a sweep's shards, in the order of their points");
+void describe_merge(Command& command) {
   MergeFlags& flags = command.runs(merge_action);
   command.add("FILE", flags.files, "", "rows that llmperf sweep --shard wrote: all .csv or all .jsonl")
       .required()

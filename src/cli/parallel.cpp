@@ -129,13 +129,12 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
 
 }  // namespace
 
-void add_parallel(Command& root) {
-  Command& command = root.add_command("parallel", "every plan over a number of devices: memory, communication, time");
+void describe_parallel(Command& command) {
   ParallelFlags& flags = answers(command, parallel_answer);
   request::Request& r = flags.request;
   command.add("model", r).required();
   command.add("hw", r).required();
-  command.add("--devices", flags.devices, kPlanDevices, "N", "devices in all").required().otherwise.clear();
+  command.add("--devices", flags.devices, kPlanDevices, "N", "devices in all").required();
   command.add("batch", r).about = "sequences of a step, all devices together";
   command.add("seq", r).old_names.emplace_back("--prompt");
   auto& phase = command.add("phase", r);

@@ -358,11 +358,10 @@ Answer replay_answer(const ReplayFlags& flags, const Context& context) {
 
 }  // namespace
 
-void add_replay(Command& root) {
+void describe_replay(Command& command) {
   using replay::cpu::Gemm;
   constexpr Bounds kDeviceNumbers{0, 1023};
   constexpr Bounds kThreads{1, 4096};
-  Command& command = root.add_command("replay", "runs the ops of a model on a real device and measures what they take");
   ReplayFlags& f = answers(command, replay_answer);
   command.add("model", f.request);
   command.add("hw", f.request).about = "built-in name or YAML file that says what the device is [the device itself]";

@@ -57,8 +57,7 @@ int report_action(const ReportFlags& flags, const Context&) {
 
 }  // namespace
 
-void add_report(Command& root) {
-  Command& command = root.add_command("report", "HTML report of a result that a command saved as JSON");
+void describe_report(Command& command) {
   ReportFlags& flags = command.runs(report_action);
   command.add("RESULT", flags.results, "", "what --json or --export FILE.json wrote; - is stdin")
       .required()

@@ -27,7 +27,8 @@ namespace {
 
 struct StudyRun {
   std::vector<study::Flag> flags;
-  std::string text;  // as a shell reads it
+  std::vector<std::string> words;  // the whole of its command line
+  std::string text() const { return command_text(words); }
 };
 struct SectionPlan {
   const study::Section* section = nullptr;
@@ -39,57 +40,30 @@ const std::vector<std::string> kSectionCommands = {"estimate", "compare",       
                                                    "map",      "map-collective", "parallel", "validate", "calibrate",
                                                    "replay",   "sweep",          "serve",    "list",     "show"};
 
-std::vector<std::string> start_of(const study::Section& section) {
-  std::vector<std::string> words = {section.command.text};
-  words.insert(words.end(), section.arguments.begin(), section.arguments.end());
-  return words;
-}
-
 // The command of a section; of `map gemm` it is gemm. Null for one that does not exist.
-const Command* command_of(const Command& root, const study::Section& section) {
-  const Command* command = root.find_command(section.command.text);
+const Command* command_of(Command& root, const study::Section& section) {
+  Command* command = root.find_command(section.command.text);
   if (command == nullptr || section.arguments.empty()) return command;
   const Command* inner = command->find_command(section.arguments.front());
   return inner == nullptr ? command : inner;
 }
 
-// A run's flags as given to its command. Throws Error(bad_input) for those that it does not have.
-Words words_of(const Command& root, const study::Section& section, const StudyRun& run) {
-  Words words = read_words(root, start_of(section));
-  for (const study::Flag& flag : run.flags) {
-    if (flag.kind == study::Flag::Kind::off) continue;
-    const std::string name = "--" + flag.name.text;
-    const Flag* found = words.command->find(name);
-    if (found == nullptr) {
-      std::vector<std::string> names;
-      for (const Flag& known : words.command->flags) names.push_back(known.name);
-      throw Error::bad_input("unknown flag " + quote(name), name_hint(name, names));
-    }
-    const bool valued = flag.kind == study::Flag::Kind::value;
-    if (found->takes_value() && !valued) {
-      throw Error::bad_input(fmt::format("{} needs a value: {} {}", name, name, found->type));
-    }
-    if (!found->takes_value() && valued) throw Error::bad_input(name + " takes no value", "true or false");
-    words.given.push_back({found->name, flag.value, valued && flag.value == found->otherwise});
-  }
-  return words;
-}
-
-bool takes(const Command& root, const study::Section& section, const study::Flag& flag) {
+bool takes(Command& root, const study::Section& section, const study::Flag& flag) {
   const Command* command = command_of(root, section);
   return command != nullptr && command->find("--" + flag.name.text) != nullptr;
 }
 
-SectionPlan plan_section(const Command& root, const study::Study& study, const study::Section& section) {
+SectionPlan plan_section(Command& root, const study::Study& study, const study::Section& section) {
   std::vector<study::Flag> defaults;  // those of the study that the command has
   for (const study::Flag& flag : study.flags) {
     if (takes(root, section, flag)) defaults.push_back(flag);
   }
   SectionPlan plan{&section, {}};
   const auto add = [&](std::vector<study::Flag> flags) {
-    std::vector<std::string> words = start_of(section);
+    std::vector<std::string> words = {section.command.text};
+    words.insert(words.end(), section.arguments.begin(), section.arguments.end());
     for (std::string& word : study::words_of(flags)) words.push_back(std::move(word));
-    plan.runs.push_back({std::move(flags), command_text(words)});
+    plan.runs.push_back({std::move(flags), std::move(words)});
   };
   const auto flags = study::merged(defaults, section.flags);
   for (const auto& row : section.rows) add(study::merged(flags, row));
@@ -98,7 +72,7 @@ SectionPlan plan_section(const Command& root, const study::Study& study, const s
 }
 
 // A flag of the study that no section's command has was misspelt, most likely.
-void check_defaults(const Command& root, const study::Study& study, std::vector<Diagnostic>& problems) {
+void check_defaults(Command& root, const study::Study& study, std::vector<Diagnostic>& problems) {
   for (const study::Flag& flag : study.flags) {
     const bool taken = std::any_of(study.sections.begin(), study.sections.end(),
                                    [&](const study::Section& section) { return takes(root, section, flag); });
@@ -149,7 +123,7 @@ Diagnostic placed(const Diagnostic& error, const study::Study& study, const stud
           .hint = error.hint};
 }
 
-void check_section(const Command& root, const study::Study& study, const SectionPlan& plan,
+void check_section(Command& root, const study::Study& study, const SectionPlan& plan,
                    std::vector<Diagnostic>& problems) {
   const study::Word& command = plan.section->command;
   if (!contains(kSectionCommands, command.text)) {
@@ -162,7 +136,7 @@ void check_section(const Command& root, const study::Study& study, const Section
   }
   for (const StudyRun& run : plan.runs) {
     try {
-      check(words_of(root, *plan.section, run));
+      if (read_words(root, run.words, Apply::no).page) throw Error::bad_input("unknown flag '--help'");
     } catch (const Error& error) {
       for (const Diagnostic& d : error.diagnostics()) problems.push_back(placed(d, study, *plan.section, run));
     }
@@ -172,7 +146,7 @@ void check_section(const Command& root, const study::Study& study, const Section
 // The runs of the named sections, of all where none is named, in the order of the file. Throws Error(bad_input) for
 // sections that do not exist and, all at once, for commands and flags that do not.
 std::vector<SectionPlan> plan_study(const study::Study& study, const std::vector<std::string>& names) {
-  const Command root = all_commands();
+  Command root = all_commands();
   std::vector<SectionPlan> plans;
   std::vector<std::string> known;
   std::vector<Diagnostic> problems;
@@ -231,13 +205,12 @@ void note(Done& done, const Error& error) {
 // column says it of every row; its report is there all the same. Any other error is the section's: the rest goes on.
 void run_command(const StudyRun& run, const study::Study& study, Done& done, std::vector<Diagnostic>& errors) {
   const study::Section& section = *done.result.section;
-  done.result.commands.push_back(run.text);
+  done.result.commands.push_back(run.text());
   std::vector<report::Report> caught;
   try {
-    const Command root = all_commands();
-    const Words words = words_of(root, section, run);
-    apply(words);
-    const Context context{.command = run.text, .given = words.given, .caught = &caught};
+    Command root = all_commands();
+    const Words words = read_words(root, run.words, Apply::yes);
+    const Context context{.command = run.text(), .given = words.given, .caught = &caught};
     done.result.status = worse(done.result.status, words.command->action(context));
   } catch (const Error& thrown) {
     const Error error = worded(thrown);
@@ -405,8 +378,8 @@ void print_commands(const study::Study& study, const std::vector<SectionPlan>& p
     section.section = plan.section;
     section.notes.emplace_back("Not run.");
     for (const StudyRun& run : plan.runs) {
-      section.commands.push_back(run.text);
-      if (!json) write_stdout(run.text + "\n");
+      section.commands.push_back(run.text());
+      if (!json) write_stdout(run.text() + "\n");
     }
   }
   if (json) write_stdout(report::study_report(study, sections).json);
@@ -436,8 +409,7 @@ int run_action(const RunFlags& flags, const Context& context) {
 
 }  // namespace
 
-void add_run(Command& root) {
-  Command& command = root.add_command("run", "a study from a scenario file: its sections as one page, or as files");
+void describe_run(Command& command) {
   RunFlags& flags = command.runs(run_action);
   command.add("SCENARIO", flags.scenario, "", "built-in name (llmperf list scenarios) or YAML file")
       .required()

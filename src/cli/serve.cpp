@@ -51,10 +51,7 @@ Answer serve_answer(const RequestFlags& flags, const Context& context) {
 
 }  // namespace
 
-void add_serve(Command& root) {
-  Command& command = root.add_command(
-      "serve",
-      "traffic on a serving engine, step by step: TTFT, TPOT, throughput and what keeps them from being better");
+void describe_serve(Command& command) {
   RequestFlags& flags = answers(command, serve_answer, Traced::yes);
   add_request(command, flags, "s");
 }

@@ -221,9 +221,7 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
 
 }  // namespace
 
-void add_sweep(Command& root) {
-  Command& command = root.add_command(
-      "sweep", "estimates of every combination of lists of values, on all cores: --batch 1-128*2 --weights bf16,w4a16");
+void describe_sweep(Command& command) {
   SweepFlags& flags = command.runs(sweep_action);
   command.add_fields(flags.unused, "tvr");
   for (Flag& flag : command.flags) {

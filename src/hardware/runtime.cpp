@@ -86,7 +86,7 @@ Error unknown(std::string_view word, std::string_view name, Workload workload) {
   for (const Alias& alias : kAliases) {
     if (workload == Workload::language && names.back() != alias.name) names.emplace_back(alias.name);
   }
-  return Error::bad_input("--options: unknown runtime option " + quote(word), name_hint(name, names));
+  return Error::bad_input("`options`: unknown runtime option " + quote(word), name_hint(name, names));
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ void apply(const RuntimeProfile& profile, std::string_view name, bool on, Runtim
   if (!is_option(name, profile.workload)) {
     std::vector<std::string> names = runtime_option_names(profile.workload);
     for (const auto& option : profile.ladder) names.push_back(option.name);
-    throw Error::bad_input("--options: unknown runtime option " + quote(name), name_hint(name, names));
+    throw Error::bad_input("`options`: unknown runtime option " + quote(name), name_hint(name, names));
   }
   set_option(options, name, on, profile.workload);
 }
@@ -218,7 +218,7 @@ RuntimeExecution resolve_execution(const RuntimeProfile& profile, const RuntimeO
   RuntimeExecution result{options, profile.prefill_dispatch, profile.dispatch};
   result.options.chains = profile.options.chains;
   if (!execution.empty() && std::ranges::find(kExecutions, execution) == kExecutions.end()) {
-    throw Error::bad_input("--execution: unknown way to run " + quote(execution),
+    throw Error::bad_input("`execution`: unknown way to run " + quote(execution),
                            name_hint(execution, std::vector<std::string>(kExecutions.begin(), kExecutions.end())));
   }
   const bool own = execution.empty() || (execution == "graph" && profile.dispatch != Dispatch::eager) ||

@@ -199,7 +199,7 @@ Mapped exchange(const AscendKernel& k) {
   const Tensor& x = slot(k.inputs, 0);
   const std::optional<std::int64_t> copies = elements(slot(k.inputs, 1));
   if (!elements(x) || !copies) return kNoShapes;
-  if (!k.ranks) return "ranks not in the file: --ranks";
+  if (!k.ranks) return "ranks not in the file: `ranks`";
   const bool out = without_version(k.type) == "MoeDistributeDispatch";
   const ElementType element = out ? slot(k.outputs, 0).element : x.element;
   const double sent = static_cast<double>(*copies) * static_cast<double>(x.shape.back()) * element.bits / 8;
@@ -242,10 +242,10 @@ Mapped alike_sequences(const AscendKernel& k, const Tensor& query, const Tensor&
   } else if (batch != 1) {
     batch = 0;
   }
-  if (batch == 0 || query.shape[0] % batch != 0) return "lengths are not in the shapes: --kv-len";
+  if (batch == 0 || query.shape[0] % batch != 0) return "lengths are not in the shapes: `kv-len`";
   const std::int64_t q_len = query.shape[0] / batch;
   const std::int64_t kv_len = key.shape[0] / batch;
-  if (q_len > kv_len) return "lengths are not in the shapes: --kv-len";
+  if (q_len > kv_len) return "lengths are not in the shapes: `kv-len`";
   if (kv_heads == heads && width + rotary == L::kHead + L::kRotary) {
     return calibrate::OpRow{"mla_prefill", *query.element.dtype,
                             L{calibrate::Phase::prefill, batch, q_len, kv_len, heads}};
@@ -264,7 +264,7 @@ Mapped alike_sequences(const AscendKernel& k, const Tensor& query, const Tensor&
 // table, [sequences, pages], is as long as the longest may get.
 Mapped paged_attention(const AscendKernel& k, const Tensor& pool, const Tensor& table, bool masked) {
   constexpr std::int64_t kPageStep = 16;
-  if (!k.kv_len) return "keys are in pages: --kv-len";
+  if (!k.kv_len) return "keys are in pages: `kv-len`";
   const Tensor& query = slot(k.inputs, 0);
   if (!elements(query) || !elements(pool) || !elements(table)) return kNoShapes;
   if (!query.element.dtype || !pool.element.dtype) return kNoElementType;
@@ -294,7 +294,7 @@ Mapped paged_attention(const AscendKernel& k, const Tensor& pool, const Tensor& 
   if (p.size() == 5 && p[2] * p[4] == q[2]) one = try_reading(p[3], p[1]);
   if (!one) return "layout is not in the shapes";
   if (!kv_heads) return kOtherShapes;
-  if (divide_up(*k.kv_len, page) > table.shape[1]) return "fewer tokens than --kv-len in its pages";
+  if (divide_up(*k.kv_len, page) > table.shape[1]) return "fewer tokens than `kv-len` in its pages";
   const std::string cache = pool.element.dtype == query.element.dtype ? "" : std::string(name(*pool.element.dtype));
   if (*kv_heads == 1 && q[2] == calibrate::LatentShape::kLatent) {
     return calibrate::OpRow{"mla_decode", *query.element.dtype,

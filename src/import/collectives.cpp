@@ -60,7 +60,7 @@ std::string collective_of(const Options& options, descriptor::Problems& problems
   const std::string found = collective_in(std::string_view(file).substr(file.rfind('/') + 1));
   if (found.empty()) {
     problems.add(line, 1, "does not say which collective was measured",
-                 "--op all_reduce, all_gather, reduce_scatter or all_to_all");
+                 "`op` all_reduce, all_gather, reduce_scatter or all_to_all");
   }
   return found;
 }
@@ -116,7 +116,7 @@ class HcclTest {
     if (has_header_) return;
     has_header_ = true;
     collective_ = collective_of(*options_, *problems_, number);
-    if (!options_->ranks) problems_->add(number, 1, "does not say how many ranks took part", "--ranks N");
+    if (!options_->ranks) problems_->add(number, 1, "does not say how many ranks took part", "`ranks` N");
   }
 
   void read_row(const std::vector<Field>& fields, int number) {
@@ -263,7 +263,7 @@ class NcclTests {
     }
     const std::string& wanted = options_->collective;
     if (!collective_.empty() && !wanted.empty() && collective_ != collective_in(wanted)) {
-      problems_->add(line_, 1, fmt::format("measures {}, and --op says {}", collective_, quote(wanted)));
+      problems_->add(line_, 1, fmt::format("measures {}, and `op` says {}", collective_, quote(wanted)));
     }
     if (collective_.empty()) collective_ = collective_of(*options_, *problems_, line_);
     find_ranks();
@@ -275,9 +275,9 @@ class NcclTests {
     if (said == 0 && local_ranks_ > 1) said = local_ranks_;
     ranks_ = options_->ranks.value_or(said);
     if (said > 0 && !group_ranks_.empty() && ranks_ != said) {
-      problems_->add(line_, 1, fmt::format("lists {} ranks, and --ranks says {}", said, ranks_));
+      problems_->add(line_, 1, fmt::format("lists {} ranks, and `ranks` says {}", said, ranks_));
     } else if (ranks_ == 0) {
-      problems_->add(line_, 1, "does not say how many ranks took part", "--ranks N");
+      problems_->add(line_, 1, "does not say how many ranks took part", "`ranks` N");
     }
   }
 

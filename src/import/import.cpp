@@ -54,29 +54,29 @@ void check_options(Source source, const Options& options) {
     const char* of;
   };
   for (const Use& use :
-       {Use{"--op", !options.collective.empty(), collectives, "hccl-test and nccl-tests"},
-        Use{"--model", !options.model.empty(), bench || runs, "llama-bench and runs of servers"},
-        Use{"--weights", !options.weights.empty(), bench || runs, "llama-bench and runs of servers"},
-        Use{"--runtime", !options.runtime.empty(), runs, "runs of servers"},
-        Use{"--concurrency", options.concurrency.has_value(), runs, "runs of servers"},
-        Use{"--rate", options.rate.has_value(), runs, "runs of servers"},
-        Use{"--host", !options.host.empty(), bench, "llama-bench"},
-        Use{"--ranks", options.ranks.has_value(), collectives || ascend || bench || runs, "files that do not say it"},
-        Use{"--kv-len", options.kv_len.has_value(), ascend, "msprof and torch-npu"},
-        Use{"--dtype", options.dtype.has_value(), source == Source::hccl_test, "hccl-test"}}) {
+       {Use{"`op`", !options.collective.empty(), collectives, "hccl-test and nccl-tests"},
+        Use{"`model`", !options.model.empty(), bench || runs, "llama-bench and runs of servers"},
+        Use{"`weights`", !options.weights.empty(), bench || runs, "llama-bench and runs of servers"},
+        Use{"`runtime`", !options.runtime.empty(), runs, "runs of servers"},
+        Use{"`concurrency`", options.concurrency.has_value(), runs, "runs of servers"},
+        Use{"`rate`", options.rate.has_value(), runs, "runs of servers"},
+        Use{"`host`", !options.host.empty(), bench, "llama-bench"},
+        Use{"`ranks`", options.ranks.has_value(), collectives || ascend || bench || runs, "files that do not say it"},
+        Use{"`kv-len`", options.kv_len.has_value(), ascend, "msprof and torch-npu"},
+        Use{"`dtype`", options.dtype.has_value(), source == Source::hccl_test, "hccl-test"}}) {
     if (!use.given || use.fits) continue;
     throw Error::bad_input(fmt::format("{} is for {}, not for {}", use.flag, use.of, name(source)));
   }
-  if (options.rate && !(*options.rate > 0)) throw Error::bad_input("--rate must be above 0");
+  if (options.rate && !(*options.rate > 0)) throw Error::bad_input("`rate` must be above 0");
   if (options.ranks && (*options.ranks < 2 || *options.ranks > 1'000'000)) {
-    throw Error::bad_input(fmt::format("--ranks must be between 2 and 1000000, not {}", *options.ranks));
+    throw Error::bad_input(fmt::format("`ranks` must be between 2 and 1000000, not {}", *options.ranks));
   }
   if (options.kv_len && (*options.kv_len < 1 || *options.kv_len > kMostTokens)) {
-    throw Error::bad_input(fmt::format("--kv-len must be between 1 and {}, not {}", kMostTokens, *options.kv_len));
+    throw Error::bad_input(fmt::format("`kv-len` must be between 1 and {}, not {}", kMostTokens, *options.kv_len));
   }
   if (!options.collective.empty() && !calibrate::collective_kind(options.collective)) {
     const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
-    throw Error::bad_input("--op: unknown collective " + quote(options.collective),
+    throw Error::bad_input("`op`: unknown collective " + quote(options.collective),
                            name_hint(options.collective, names));
   }
 }

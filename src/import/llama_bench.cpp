@@ -343,7 +343,7 @@ const KnownModel* model_of(const Record& record, std::string& remark) {
     if (std::abs(known.parameters / parameters - 1) < kClose + record.number("rounding")) found.push_back(&known);
   }
   if (found.empty()) {
-    remark = "no built-in model of so many parameters: --model";
+    remark = "no built-in model of so many parameters: `model`";
     return nullptr;
   }
   const std::string file = letters(record["model_filename"]);
@@ -357,7 +357,7 @@ const KnownModel* model_of(const Record& record, std::string& remark) {
   if (called != nullptr) return called;
   const bool alike = std::all_of(found.begin(), found.end(),
                                  [&](const KnownModel* one) { return same_shape(one->decoder, found[0]->decoder); });
-  if (!alike) remark = "several models of so many parameters: --model";
+  if (!alike) remark = "several models of so many parameters: `model`";
   return alike ? found[0] : nullptr;
 }
 
@@ -449,7 +449,7 @@ class Steps {
     if (!options.model.empty()) own_.emplace_back().decoder = model::load_decoder(options.model);
     if (options.weights.empty()) return;
     const model::GgufFileType* type = model::find_gguf_file_type(to_lower(options.weights));
-    if (!type) throw Error::bad_input("--weights: no format of GGUF files " + quote(options.weights), "q4_k_m");
+    if (!type) throw Error::bad_input("`weights`: no format of GGUF files " + quote(options.weights), "q4_k_m");
     weights_ = type->name;
   }
 
@@ -512,7 +512,7 @@ class Steps {
     step.build = number > 0 ? fmt::format("b{}", number) : step.measured;
     if (!is_cache(keys) || !is_cache(values)) return "type of the cache not known";
     step.weights = options_->weights.empty() ? format_of(record["model_type"]) : weights_;
-    return step.weights.empty() ? "format not known: --weights" : "";
+    return step.weights.empty() ? "format not known: `weights`" : "";
   }
 
   std::string fill_platform(const Record& record, StepRow& step, calibrate::Row& row) {
@@ -552,7 +552,7 @@ class Steps {
       step.gpu_layers = layers;
       step.threads = threads;
       step.host = !options_->host.empty() ? options_->host : device_called(std::string(record["cpu_info"]));
-      if (step.host.empty()) return "layers on a CPU: --host";
+      if (step.host.empty()) return "layers on a CPU: `host`";
     }
     return apart ? fill_cards(record, gpus, step) : "";
   }

@@ -58,26 +58,26 @@ std::string complete(BenchmarkRun& run, const Options& options, std::string_view
   calibrate::ServingRow& row = run.row;
   const std::string called = row.model;
   if (!options.model.empty()) row.model = options.model;
-  if (row.model.empty()) return "model not in the file: --model";
+  if (row.model.empty()) return "model not in the file: `model`";
   if (options.model.empty()) row.model = model_called(called);
-  if (row.model.empty()) return fmt::format("model {} is not built in: --model", called);
+  if (row.model.empty()) return fmt::format("model {} is not built in: `model`", called);
   row.weights = cell_text(options.weights.empty() ? row.weights : options.weights);
   row.engine_version = cell_text(row.engine_version);
-  if (row.weights.empty()) return "weights not in the file: --weights";
+  if (row.weights.empty()) return "weights not in the file: `weights`";
   if (!options.runtime.empty()) {
     const std::size_t at = options.runtime.find('@');
     row.runtime = options.runtime.substr(0, at);
     row.engine_version = at == std::string::npos ? "" : options.runtime.substr(at + 1);
   }
   if (row.runtime.empty()) row.runtime = runtime;
-  if (row.runtime.empty()) return "engine not in the file: --runtime";
+  if (row.runtime.empty()) return "engine not in the file: `runtime`";
   if (options.ranks) row.tp = *options.ranks;
   if (options.concurrency) row.concurrency = *options.concurrency;
   if (options.rate) row.rate = options.rate;
   if (run.completed > 0 && row.requests == 0) row.requests = run.completed + run.failed;
   if (row.input.empty() || row.output.empty()) return "lengths not in the file";
   if (!row.rate && row.concurrency == 0 && !(run.at_once && row.requests > 0))
-    return "load not in the file: --concurrency or --rate";
+    return "load not in the file: `concurrency` or `rate`";
   if (run.figures.empty()) return "no figures";
   return "";
 }

@@ -93,7 +93,7 @@ class Functions {
       const auto body = std::ranges::find_if(all, [](const Function& f) { return !f.declared; });
       if (body != all.end()) {
         module_.fail(module_.source->position(body->offset),
-                     "every function is called by another: there is none to begin with", "--entry NAME takes one");
+                     "every function is called by another: there is none to begin with", "`entry` NAME takes one");
       }
       module_.fail(module_.source->position(0), "there are no ops in it",
                    "a StableHLO or MHLO module as text; bytecode is printed by stablehlo-opt");
@@ -366,14 +366,14 @@ class Flattener {
     const std::vector<const Function*> entries = functions_.entries(options_.entry);
     if (entries.size() > 1) {
       program_.notes.push_back(fmt::format(
-          "{} functions that nothing calls are counted one after another; --entry NAME takes one", entries.size()));
+          "{} functions that nothing calls are counted one after another; `entry` NAME takes one", entries.size()));
     }
     double size = 0;
     for (const Function* f : entries) size += functions_.unfolded(*f);
     if (size > static_cast<double>(options_.max_nodes)) {
       module_.fail(module_.source->position(entries.front()->offset),
                    fmt::format("the program unfolds to {} ops, more than {}", format_count(size), options_.max_nodes),
-                   "--entry NAME takes a part of it");
+                   "`entry` NAME takes a part of it");
     }
     read_aliases();
     for (const Function* f : entries) {
@@ -395,7 +395,7 @@ class Flattener {
     for (const Extent& e : options_.extents) {
       if (e.value.empty() || used_extents_.contains({e.value, e.axis})) continue;
       throw Error::bad_input(
-          fmt::format("--dim: dimension {} of %{} is not dynamic, or there is none", e.axis, e.value), "leave it out");
+          fmt::format("`dim`: dimension {} of %{} is not dynamic, or there is none", e.axis, e.value), "leave it out");
     }
     collect_unknown();
     return std::move(program_);
@@ -485,7 +485,7 @@ class Flattener {
   [[noreturn]] void fail_extent(SourcePosition where, std::string_view value, const Type& type,
                                 std::size_t axis) const {
     if (type.unranked) module_.fail(std::move(where), fmt::format("%{} has a dynamic rank", value));
-    std::string hint = fmt::format("--dim {}.{}=N gives it, --dim N all such extents", value, axis);
+    std::string hint = fmt::format("`dim` {}.{}=N gives it, `dim` N all such extents", value, axis);
     if (axis < type.bounds.size() && type.bounds[axis] != kDynamic) {
       hint += fmt::format("; the text bounds it by {}", type.bounds[axis]);
     }
@@ -791,13 +791,13 @@ class Flattener {
     loop.trips = trips.value_or(1);
     if (loop.most) {
       program_.notes.push_back(
-          fmt::format("the loop {} in line {} is counted {} times, the most that it can run: --trip-count {}=N",
+          fmt::format("the loop {} in line {} is counted {} times, the most that it can run: `trip-count` {}=N",
                       loop.name, i.line, loop.trips, loop.name));
     }
     if (!trips) {
       program_.notes.push_back(
           fmt::format("the loop {} in line {} is counted once, its number of passes is not known: "
-                      "--trip-count {}=N",
+                      "`trip-count` {}=N",
                       loop.name, i.line, loop.name));
     }
     loop_ = outer;
@@ -859,9 +859,9 @@ class Flattener {
     lines.insert(i.line);
     if (lines.size() > 1) {
       module_.fail(i,
-                   fmt::format("--trip-count: {} is the name of several loops, in lines {} and {}", name,
+                   fmt::format("`trip-count`: {} is the name of several loops, in lines {} and {}", name,
                                *lines.begin(), *lines.rbegin()),
-                   fmt::format("--trip-count {}=N is about this one alone", line));
+                   fmt::format("`trip-count` {}=N is about this one alone", line));
     }
     return found->second;
   }
@@ -871,7 +871,7 @@ class Flattener {
       if (used_trips_.contains(name)) continue;
       std::vector<std::string> names;
       for (const Loop& loop : program_.loops) names.push_back(loop.name);
-      throw Error::bad_input(fmt::format("--trip-count: there is no loop {}", quote("%" + name)),
+      throw Error::bad_input(fmt::format("`trip-count`: there is no loop {}", quote("%" + name)),
                              names.empty() ? "the program has no loops" : name_hint("%" + name, names));
     }
   }

@@ -857,7 +857,7 @@ class Partitioner {
     if (options.devices && named > count) {
       program_.module->fail(annotations_.place(),
                             fmt::format("this sharding is over {} devices, and there are {}", named, count),
-                            fmt::format("--devices {}", named));
+                            fmt::format("`devices` {}", named));
     }
     return result_.devices = std::max(count, named);
   }

@@ -146,7 +146,7 @@ ReplicaGroups permutation(const Module& module, const Instruction& i, const Rows
 
 [[noreturn]] void fail_too_few(const Module& module, const Instruction& i, std::int64_t named, std::int64_t devices) {
   module.fail(i, fmt::format("this exchange names device {}, and there are {}", named - 1, devices),
-              fmt::format("--devices {}", named));
+              fmt::format("`devices` {}", named));
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ const std::vector<std::string>& sweep_names() {
 
 std::vector<calibrate::OpRow> sweep(std::string_view name, Dtype dtype) {
   if (name == "gemm") return gemm_sweep(dtype);
-  throw Error::bad_input("--sweep: there is no " + quote(name), name_hint(name, sweep_names()));
+  throw Error::bad_input("`sweep`: there is no " + quote(name), name_hint(name, sweep_names()));
 }
 
 namespace {

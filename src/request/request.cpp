@@ -79,7 +79,7 @@ const Field kFields[] = {
      .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary, .aliases = "chunked-prefill-size"},
     {.name = "images", .member = &R::images, .group = kWork, .type = "N",
      .about = "images of a request, which the model's vision tower sees before the prefill; their tokens come on top of "
-              "--prompt",
+              "`prompt`",
      .workloads = "t", .otherwise = "0", .least = 0, .most = kMaxImages},
     {.name = "image-size", .member = &R::image_size, .group = kWork, .type = "WIDTHxHEIGHT",
      .about = "of an image in pixels, before the model scales it",
@@ -94,12 +94,12 @@ const Field kFields[] = {
      .workloads = "t", .otherwise = "both", .values = {words, nullptr, "both prefill decode"}},
     {.name = "verify", .member = &R::verify, .group = kWork, .type = "TOKENS",
      .about = "tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative "
-              "decoding) of what is not said; --draft says it",
+              "decoding) of what is not said; `draft` says it",
      .workloads = "t", .otherwise = "1", .most = static_cast<double>(estimate::kMostVerified)},
     {.name = "accept", .member = &R::accept, .group = kWork, .type = "RATE",
-     .about = "with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for "
+     .about = "with `draft` the chance that a token it proposes is kept when those before it are, one for all or a list for "
               "the first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with "
-              "--verify the tokens that a step keeps on the mean",
+              "`verify` the tokens that a step keeps on the mean",
      .workloads = "ts"},
     {.name = "draft", .member = &R::draft, .group = kWork, .type = "MODEL[:N]",
      .about = "speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own "
@@ -153,24 +153,24 @@ const Field kFields[] = {
               "[the hardware file's]",
      .values = {files}},
     {.name = "gguf-era", .member = &R::gguf_era, .group = kGguf, .type = "ERA",
-     .about = "version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, "
+     .about = "version of llama.cpp's rules for a GGUF `weights`: 2024-02 (before 19 February 2024), 2024, 2025, "
               "2026 [2026]",
      .workloads = "ts", .values = {words, era_names}},
     {.name = "cache-type-k", .member = &R::cache_type_k, .group = kGguf, .type = "TYPE",
-     .about = "type of the cached keys, in place of --kv: f16, q8_0, q4_0 …",
+     .about = "type of the cached keys, in place of `kv`: f16, q8_0, q4_0 …",
      .workloads = "ts", .values = {words, model::kv_scheme_names}, .aliases = "-ctk"},
     {.name = "cache-type-v", .member = &R::cache_type_v, .group = kGguf, .type = "TYPE",
-     .about = "type of the cached values, in place of --kv",
+     .about = "type of the cached values, in place of `kv`",
      .workloads = "ts", .values = {words, model::kv_scheme_names}, .aliases = "-ctv"},
     {.name = "gpu-layers", .member = &R::gpu_layers, .group = kGguf, .type = "N",
      .about = "GGUF: layers on the device, the head counted first, the rest on the host [all]",
      .workloads = "t", .values = {words, nullptr, "all"}, .aliases = "n-gpu-layers -ngl"},
     {.name = "split", .member = &R::split, .group = kGguf, .type = "HOW",
-     .about = "GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is "
+     .about = "GGUF: what `devices` are for: layer (whole layers, one run of them on each) or tensor (each layer is "
               "divided by heads and columns)",
      .workloads = "t", .otherwise = "layer", .values = {words, nullptr, "layer tensor none"}, .aliases = "split-mode -sm"},
     {.name = "tensor-split", .member = &R::tensor_split, .group = kGguf, .type = "SHARES",
-     .about = "GGUF: shares of the layers on the devices of --pp, such as 3,2 [by their memory]",
+     .about = "GGUF: shares of the layers on the devices of `pp`, such as 3,2 [by their memory]",
      .workloads = "t", .separator = ';', .aliases = "-ts"},
     {.name = "host", .member = &R::host, .group = kGguf, .type = "DEVICE",
      .about = "GGUF: the CPU beside the device [ryzen-7950x]",
@@ -220,19 +220,19 @@ const Field kFields[] = {
      .about = "devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2",
      .workloads = "tvr"},
     {.name = "megatron-sp", .member = &R::megatron_sp, .group = kPlan, .type = "",
-     .about = "the residual stream over the devices of --tp too",
+     .about = "the residual stream over the devices of `tp` too",
      .workloads = "tvr"},
     {.name = "embedding", .member = &R::embedding, .group = kPlan, .type = "HOW",
-     .about = "embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]",
+     .about = "embedding and lm_head over the devices of `tp`: sharded, replicated [as the runtime does]",
      .workloads = "trs", .values = {words, nullptr, "sharded replicated"}},
     {.name = "devices", .member = &R::devices, .group = kPlan, .type = "N",
-     .about = "devices in all: what the degrees leave becomes --dp, with GGUF formats --pp",
+     .about = "devices in all: what the degrees leave becomes `dp`, with GGUF formats `pp`",
      .most = kMostRanks, .aliases = "num-gpus gpus num-devices world-size"},
     {.name = "devices-per-node", .member = &R::devices_per_node, .group = kPlan, .type = "N",
      .about = "devices of one server [the hardware file's]",
      .most = 1024, .aliases = "gpus-per-node num-gpus-per-node"},
     {.name = "pipeline-batches", .member = &R::pipeline_batches, .group = kPlan, .type = "N",
-     .about = "micro-batches that a batch goes through the pipeline in [as many as divide it, up to --pp]",
+     .about = "micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`]",
      .workloads = "t", .most = kMaxBatch},
     {.name = "overlap-batches", .member = &R::overlap_batches, .group = kPlan, .type = "N",
      .about = "2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's "
@@ -297,7 +297,7 @@ const Field kFields[] = {
      .about = "runs of layers on a pipeline stage",
      .workloads = "r", .otherwise = "1", .most = kMaxTokens},
     {.name = "gradients", .member = &R::gradients, .group = kTraining, .type = "DTYPE",
-     .about = "type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with --runtime]",
+     .about = "type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with `runtime`]",
      .workloads = "r", .values = {words, nullptr, "fp32 bf16 fp16"}},
     {.name = "optimizer-bits", .member = &R::optimizer_bits, .group = kTraining, .type = "N",
      .about = "of state per parameter [96: fp32 copy and two moments]",
@@ -316,7 +316,7 @@ const Field kFields[] = {
               "intervals",
      .workloads = "s", .otherwise = "1", .values = {words, nullptr, "0.5 1 inf"}},
     {.name = "concurrency", .member = &R::concurrency, .group = kTraffic, .type = "N",
-     .about = "requests under way at most: one that ends lets the next one in; beside --rate those that come meanwhile "
+     .about = "requests under way at most: one that ends lets the next one in; beside `rate` those that come meanwhile "
               "are sent later",
      .workloads = "s", .most = kMostRequests, .kilo = Kilo::decimal, .aliases = "max-concurrency"},
     {.name = "requests", .member = &R::requests, .group = kTraffic, .type = "N",
@@ -333,7 +333,7 @@ const Field kFields[] = {
      .workloads = "s", .otherwise = "128", .separator = ';',
      .aliases = "output-len output-length random-output-len osl max-tokens"},
     {.name = "lengths", .member = &R::lengths, .group = kTraffic, .type = "HOW",
-     .about = "of a closed loop whose --input or --output is one number: spread (evenly within 3 % of it, so that "
+     .about = "of a closed loop whose `input` or `output` is one number: spread (evenly within 3 % of it, so that "
               "requests do not end and begin together) or exact",
      .workloads = "s", .otherwise = "spread", .values = {words, nullptr, "spread exact"}},
     {.name = "prefix", .member = &R::prefix, .group = kTraffic, .type = "TOKENS",
@@ -347,7 +347,7 @@ const Field kFields[] = {
      .about = "of all that is random",
      .workloads = "s", .otherwise = "0", .least = 0, .most = 1e15},
     {.name = "seeds", .member = &R::seeds, .group = kTraffic, .type = "N",
-     .about = "runs with as many seeds, from --seed on: the band says how far they differ",
+     .about = "runs with as many seeds, from `seed` on: the band says how far they differ",
      .workloads = "s", .otherwise = "1", .most = 1000},
     {.name = "slo", .member = &R::slo, .group = kTraffic, .type = "BOUNDS",
      .about = "what is promised: ttft.p99=1s,tpot.p95=50ms; of ttft, tpot, itl, e2e the mean, p50, p90, p95 or p99; a "

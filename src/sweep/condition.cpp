@@ -67,7 +67,7 @@ class Parser {
  private:
   [[noreturn]] void fail(const std::string& what, const std::string& hint = {}) const {
     const std::string_view rest = text_.substr(std::min(at_, text_.size()));
-    throw Error::bad_input(fmt::format("--where: character {}: {}{}", at_ + 1, what,
+    throw Error::bad_input(fmt::format("`where`: character {}: {}{}", at_ + 1, what,
                                        rest.empty() ? " at the end" : " at " + quote(rest.substr(0, 20))),
                            hint.empty() ? "such as: ttft_s < 0.5 and fits" : hint);
   }
@@ -323,7 +323,7 @@ std::size_t deepest(const std::vector<Node>& nodes) {
 
 Condition::Condition(std::string_view text, std::span<const std::string> columns)
     : nodes_(Parser(text, columns).parse()) {
-  if (deepest(nodes_) > kDeepest) throw Error::bad_input("--where: too many values in one another");
+  if (deepest(nodes_) > kDeepest) throw Error::bad_input("`where`: too many values in one another");
 }
 
 bool Condition::operator()(const Row& row) const {

@@ -50,7 +50,7 @@ TEST_CASE("an unknown option is an error that names the nearest ones") {
     FAIL("accepted");
   } catch (const Error& error) {
     REQUIRE(error.diagnostics().size() == 1);
-    CHECK(error.diagnostics()[0].message == "--options: unknown runtime option 'no_fused_nrom'");
+    CHECK(error.diagnostics()[0].message == "`options`: unknown runtime option 'no_fused_nrom'");
     CHECK(error.diagnostics()[0].hint.find("'fused_norm'") != std::string::npos);
   }
 }

@@ -470,7 +470,7 @@ TEST_CASE("without a wish a runtime launches each phase in its own way", "[runti
   CHECK(both("vllm", "static-graph") == std::pair{Dispatch::graph, Dispatch::graph});
   CHECK(both("transformers", "") == std::pair{Dispatch::eager, Dispatch::eager});
   CHECK(both("transformers", "graph") == std::pair{Dispatch::graph, Dispatch::graph});
-  CHECK_THROWS_WITH(both("vllm", "egaer"), Catch::Contains("--execution: unknown way to run 'egaer'"));
+  CHECK_THROWS_WITH(both("vllm", "egaer"), Catch::Contains("`execution`: unknown way to run 'egaer'"));
 }
 
 }  // namespace llmperf::hardware::runtime_profile_test

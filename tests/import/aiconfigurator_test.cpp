@@ -141,7 +141,7 @@ TEST_CASE("malformed tables of kernels are refused with their places", "[import]
                                  "t.csv:4:11: not a time in milliseconds: 'soon'",
                                  "t.csv:5:9: not a number of k: '1e30'"});
   CHECK(problems_of(kSource, "gemm_dtype,m,n,k,latency\n", {.ranks = 8}).front() ==
-        "--ranks is for files that do not say it, not for aiconfigurator");
+        "`ranks` is for files that do not say it, not for aiconfigurator");
 }
 
 }  // namespace llmperf::import::aiconfigurator_test

@@ -122,9 +122,9 @@ TEST_CASE("prompts behind each other are read when they must be alike", "[import
   };
   // One list entry: one sequence of all tokens.
   CHECK(shape_of<AttentionShape>(attention(1, {})) == AttentionShape{Phase::prefill, 1, 12, 12, 16, 16, 128, true});
-  CHECK(op_of(attention(2, {})) == "lengths are not in the shapes: --kv-len");
+  CHECK(op_of(attention(2, {})) == "lengths are not in the shapes: `kv-len`");
   CHECK(shape_of<AttentionShape>(attention(2, 6)) == AttentionShape{Phase::prefill, 2, 6, 6, 16, 16, 128, true});
-  CHECK(op_of(attention(2, 4)) == "lengths are not in the shapes: --kv-len");  // three of 4, and two are listed
+  CHECK(op_of(attention(2, 4)) == "lengths are not in the shapes: `kv-len`");  // three of 4, and two are listed
   // 64 rotated elements beside 128: latent attention on expanded keys.
   CHECK(op_of(attention(1, {}, 64)) == "mla_prefill");
   CHECK(shape_of<LatentShape>(attention(2, 6, 64)) == LatentShape{Phase::prefill, 2, 6, 6, 16});
@@ -137,7 +137,7 @@ TEST_CASE("prompts behind each other are read when they must be alike", "[import
                           .kv_len = 12};
   CHECK(shape_of<LatentShape>(ascend_row(ring)) == LatentShape{Phase::prefill, 1, 12, 12, 16});
   AscendKernel unpad{.type = "UnpadFlashAttentionBF16NdKernel", .inputs = {q, q, q}, .outputs = {q}};
-  CHECK(op_of(ascend_row(unpad)) == "lengths are not in the shapes: --kv-len");
+  CHECK(op_of(ascend_row(unpad)) == "lengths are not in the shapes: `kv-len`");
   unpad.kv_len = 6;
   CHECK(shape_of<AttentionShape>(ascend_row(unpad)).batch == 2);
 }

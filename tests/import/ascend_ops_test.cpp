@@ -165,7 +165,7 @@ TEST_CASE("inference attention is taken when only one reading of its shapes make
   paged[1] = paged[2] = bf16({1000, 8, 128, 128});
   paged[14] = tensor("INT32", {8, 16});
   CHECK(op_of(ascend_row({"FusedInferAttentionScore", paged, {bf16({8, 32, 1, 128})}})) ==
-        "keys are in pages: --kv-len");
+        "keys are in pages: `kv-len`");
 }
 
 TEST_CASE("attention on pages is a row with the tokens in the cache", "[import][ascend]") {
@@ -188,7 +188,7 @@ TEST_CASE("attention on pages is a row with the tokens in the cache", "[import][
   // Pages of 16 tokens with 32 heads, or of 32 tokens with 16.
   CHECK(op_of(attention({8, 32, 128}, bf16({99, 16, 32, 128}), 200)) == "layout is not in the shapes");
   CHECK(op_of(attention({8, 32, 128}, bf16({99, 128, 1000}))) == "shapes not understood");
-  CHECK(op_of(attention({8, 32, 128}, bf16({99, 128, 1024}), 2049)) == "fewer tokens than --kv-len in its pages");
+  CHECK(op_of(attention({8, 32, 128}, bf16({99, 128, 1024}), 2049)) == "fewer tokens than `kv-len` in its pages");
   CHECK(op_of(attention({17, 32, 128}, bf16({99, 128, 1024}))) == "lengths are not in the shapes");
   CHECK(op_of(attention({8, 4, 32, 128}, bf16({99, 128, 1024}))) == "lengths are not in the shapes");
   CHECK(op_of(attention({8, 1, 4096}, bf16({99, 128, 1024}))) == "heads are not in the shapes");
@@ -238,7 +238,7 @@ TEST_CASE("tokens on their way to experts and back are an all-to-all", "[import]
   const Mapped combine = moved("MoeDistributeCombine", bf16({256, 7168}), bf16({16, 7168}), 32);
   CHECK(shape_of<CollectiveShape>(combine).bytes.value == 16.0 * 8 * 7168 * 2);
   CHECK(op_of(moved("MoeDistributeCombine", bf16({256, 7168}), bf16({16, 7168}), {})) ==
-        "ranks not in the file: --ranks");
+        "ranks not in the file: `ranks`");
   CHECK(op_of(moved("MoeDistributeDispatch", bf16({16, 7168}), {}, 32)) == "element type");
   CHECK(ascend_class("MIX_AIC", "MoeDistributeCombineV2") == Class::communication);
 }

@@ -59,11 +59,11 @@ TEST_CASE("nccl-tests: without lines of ranks those of one process count, or the
         std::vector<std::string>{"t.csv:7:1: does not say how many ranks took part"});
   CHECK(shape<CollectiveShape>(imported(Source::nccl_tests, kStart + kHeader + kRows, {.ranks = 16})).ranks == 16);
   CHECK(problems_of(Source::nccl_tests, kStart + kRanks + kHeader + kRows, {.ranks = 16}) ==
-        std::vector<std::string>{"t.csv:10:1: lists 3 ranks, and --ranks says 16"});
+        std::vector<std::string>{"t.csv:10:1: lists 3 ranks, and `ranks` says 16"});
   CHECK(problems_of(Source::nccl_tests, kRanks + kHeader + kRows) ==
         std::vector<std::string>{"t.csv:5:1: does not say which collective was measured"});
   CHECK(problems_of(Source::nccl_tests, kStart + kRanks + kHeader + kRows, {.collective = "all_gather"}) ==
-        std::vector<std::string>{"t.csv:10:1: measures all_reduce, and --op says 'all_gather'"});
+        std::vector<std::string>{"t.csv:10:1: measures all_reduce, and `op` says 'all_gather'"});
 }
 
 TEST_CASE("nccl-tests: wrong and unchecked results are left out", "[import][nccl]") {
@@ -169,17 +169,17 @@ TEST_CASE("hccl_test: what the output does not say must be given", "[import][hcc
 
 TEST_CASE("flags of collectives are refused where files say it themselves", "[import]") {
   CHECK(problems_of(Source::msprof, "", {.collective = "all_reduce"}).front() ==
-        "--op is for hccl-test and nccl-tests, not for msprof");
+        "`op` is for hccl-test and nccl-tests, not for msprof");
   CHECK(problems_of(Source::chrome_trace, "", {.ranks = 8}).front() ==
-        "--ranks is for files that do not say it, not for chrome-trace");
+        "`ranks` is for files that do not say it, not for chrome-trace");
   CHECK(problems_of(Source::nccl_tests, "", {.kv_len = 8}).front() ==
-        "--kv-len is for msprof and torch-npu, not for nccl-tests");
-  CHECK(problems_of(Source::msprof, "", {.kv_len = 0}).front() == "--kv-len must be between 1 and 1000000000, not 0");
+        "`kv-len` is for msprof and torch-npu, not for nccl-tests");
+  CHECK(problems_of(Source::msprof, "", {.kv_len = 0}).front() == "`kv-len` must be between 1 and 1000000000, not 0");
   CHECK(problems_of(Source::nccl_tests, "", {.dtype = Dtype::bf16}).front() ==
-        "--dtype is for hccl-test, not for nccl-tests");
-  CHECK(problems_of(Source::hccl_test, "", {.ranks = 1}).front() == "--ranks must be between 2 and 1000000, not 1");
+        "`dtype` is for hccl-test, not for nccl-tests");
+  CHECK(problems_of(Source::hccl_test, "", {.ranks = 1}).front() == "`ranks` must be between 2 and 1000000, not 1");
   CHECK(problems_of(Source::hccl_test, "", {.collective = "all_reduc"}).front() ==
-        "--op: unknown collective 'all_reduc'");
+        "`op`: unknown collective 'all_reduc'");
   CHECK(parse_source("hccl-test") == Source::hccl_test);
   CHECK_THROWS_WITH(parse_source("nsys"), Catch::Contains("unknown source 'nsys'"));
 }

@@ -188,12 +188,12 @@ TEST_CASE("formats of weights go by the words of llama.cpp", "[import][llama-ben
         std::pair{"llama 8B Q5_K - Small (guessed)", "q5_k_s"}}) {
     CHECK(step(imported(kSource, json({with(kDecode, {{"model_type", type}})}))).weights == weights);
   }
-  CHECK(remark({{"model_type", "llama 8B Q9"}}) == "format not known: --weights");
+  CHECK(remark({{"model_type", "llama 8B Q9"}}) == "format not known: `weights`");
   const Imported given =
       imported(kSource, json({with(kDecode, {{"model_type", "llama 8B Q9"}})}), {.weights = "Q4_K_M"});
   CHECK(step(given).weights == "q4_k_m");
   CHECK(problems_of(kSource, json({kDecode}), {.weights = "q9"}) ==
-        std::vector<std::string>{"--weights: no format of GGUF files 'q9'"});
+        std::vector<std::string>{"`weights`: no format of GGUF files 'q9'"});
 }
 
 TEST_CASE("models go by architecture and number of parameters", "[import][llama-bench]") {
@@ -209,7 +209,7 @@ TEST_CASE("models go by architecture and number of parameters", "[import][llama-
   CHECK(model("gpt-oss 20B MXFP4 MoE", "20914757184") == "gpt-oss-20b");
   CHECK(model("gemma2 2B Q8_0", "2614341888") == "gemma-2-2b");
   CHECK(model("llama 13B Q4_0", "13015864320") == "llama-13b");  // or llama-2-13b
-  CHECK(remark({{"model_n_params", "123456789"}}) == "no built-in model of so many parameters: --model");
+  CHECK(remark({{"model_n_params", "123456789"}}) == "no built-in model of so many parameters: `model`");
   CHECK(remark({{"model_n_params", "123456789"}}, {.model = "llama-3-8b"}).empty());
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("what a row cannot say leaves a test out, with the reason", "[import][
   CHECK(remark({{"backends", "Vulkan,RPC"}, {"gpu_info", "RPC[10.0.0.2:50052]"}}) == "backend Vulkan,RPC");
   CHECK(remark({{"tensor_split", "3.00/1.00"}}) == "cards with unequal shares (tensor_split)");
   CHECK(remark({{"gpu_info", "NVIDIA GeForce RTX 3090, NVIDIA GeForce RTX 4090"}}) == "cards of different kinds");
-  CHECK(remark({{"n_gpu_layers", "20"}, {"cpu_info", "a CPU"}}) == "layers on a CPU: --host");
+  CHECK(remark({{"n_gpu_layers", "20"}, {"cpu_info", "a CPU"}}) == "layers on a CPU: `host`");
   CHECK(remark({{"type_k", "q8"}}) == "type of the cache not known");
   CHECK(remark({{"n_depth", "9000000000000000000"}}) == "sizes out of range");
   CHECK(remark({{"n_gpu_layers", "20"}, {"backends", "Metal"}, {"gpu_info", "Apple M2 Ultra"}}) ==
@@ -351,7 +351,7 @@ TEST_CASE("what is no output of llama-bench is refused with its place", "[import
         std::vector<std::string>{"t.csv:1:1: not an insertion of names and values"});
   CHECK(problems_of(kSource, "log\n{\"a\": }\n").size() == 1);
   CHECK(problems_of(Source::nccl_tests, "", {.model = "llama-3-8b"}) ==
-        std::vector<std::string>{"--model is for llama-bench and runs of servers, not for nccl-tests"});
+        std::vector<std::string>{"`model` is for llama-bench and runs of servers, not for nccl-tests"});
 }
 
 }  // namespace llmperf::import::llama_bench_test

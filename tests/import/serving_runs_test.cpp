@@ -151,14 +151,14 @@ TEST_CASE("vllm bench serve: failures and rising rates are kept and not trusted"
 
 TEST_CASE("what a run does not say is asked for", "[import][serving]") {
   const std::string text = file("vllm_bench.json");
-  CHECK(remark(Source::vllm_bench, text, {}) == "weights not in the file: --weights");
+  CHECK(remark(Source::vllm_bench, text, {}) == "weights not in the file: `weights`");
   const std::string foreign =
       R"({"model_id": "acme/frobnicator-3", "completed": 1, "duration": 1, "mean_ttft_ms": 1, "max_concurrency": 1})";
-  CHECK(remark(Source::vllm_bench, foreign, kBf16) == "model acme/frobnicator-3 is not built in: --model");
+  CHECK(remark(Source::vllm_bench, foreign, kBf16) == "model acme/frobnicator-3 is not built in: `model`");
   Options named = kBf16;
   named.model = "qwen3-32b";
   CHECK(remark(Source::vllm_bench, foreign, named) == "lengths not in the file");
-  CHECK(remark(Source::vllm_bench, R"({"completed": 1, "duration": 1})", kBf16) == "model not in the file: --model");
+  CHECK(remark(Source::vllm_bench, R"({"completed": 1, "duration": 1})", kBf16) == "model not in the file: `model`");
 }
 
 TEST_CASE("files of something else are refused at their place", "[import][serving]") {
@@ -289,7 +289,7 @@ TEST_CASE("GenAI-Perf's table has no load: that is asked for", "[import][serving
   CHECK(f.at("tpot.p99") == Approx(35.23));
   CHECK(f.at("output_tokens_per_second") == Approx(261.25));
   options.concurrency.reset();
-  CHECK(remark(Source::aiperf, csv, options) == "load not in the file: --concurrency or --rate");
+  CHECK(remark(Source::aiperf, csv, options) == "load not in the file: `concurrency` or `rate`");
 }
 
 TEST_CASE("GuideLLM: a run for each benchmark, whose inter token latency is one of all gaps", "[import][serving]") {

@@ -3,14 +3,14 @@
 
 namespace llmperf::program::extents_test {
 
-TEST_CASE("An open extent is refused at its argument unless --dim gives it") {
+TEST_CASE("An open extent is refused at its argument unless `dim` gives it") {
   const std::string text = R"(func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x?xf32>) -> tensor<?x?xf32> {
     %0 = stablehlo.dot %x, %w : (tensor<?x8xf32>, tensor<8x?xf32>) -> tensor<?x?xf32>
     %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<?x?xf32>) -> tensor<?x?xf32>
     return %1 : tensor<?x?xf32>
   })";
   CHECK(refusal(text) ==
-        "1:17: dimension 0 of %x (f32[?,8]) is dynamic (--dim x.0=N gives it, --dim N all such extents)");
+        "1:17: dimension 0 of %x (f32[?,8]) is dynamic (`dim` x.0=N gives it, `dim` N all such extents)");
   const Flat bound(text, {.extents = {{"x", 0, 4}, {"w", 1, 16}}});
   CHECK(bound.result("dot").dims == std::vector<std::int64_t>{4, 16});
   CHECK(bound.result("transpose").dims == std::vector<std::int64_t>{16, 4});

@@ -93,21 +93,21 @@ TEST_CASE("A loop in a loop multiplies, in a function too, and knows its parent"
   CHECK(f.node("sine").loop == 1);
 }
 
-TEST_CASE("A loop of unknown length is counted once and said, unless --trip-count gives it") {
+TEST_CASE("A loop of unknown length is counted once and said, unless `trip-count` gives it") {
   const Flat once(kUnknownLoop);
   CHECK(once.count("tanh") == 1);
   CHECK_FALSE(once.program.loops[0].known);
   CHECK(once.program.loops[0].name == "%0");
-  CHECK(notes_contain(once.program, "--trip-count %0=N"));
+  CHECK(notes_contain(once.program, "`trip-count` %0=N"));
   const Flat given(kUnknownLoop, {.trips = {{"0", 7}}});
   CHECK(given.count("tanh") == 7);
   CHECK(given.program.notes.empty());
   CHECK(Flat(kUnknownLoop, {.trips = {{"0", 0}}}).count("tanh") == 0);
   CHECK(Flat(loop({.to = 3}), {.trips = {{"0", 7}}}).count("tanh") == 7);  // who says it knows better
   CHECK(refusal(kUnknownLoop, {.trips = {{"1", 7}}}) ==
-        "0:0: --trip-count: there is no loop '%1' (did you mean '%0'?)");
+        "0:0: `trip-count`: there is no loop '%1' (did you mean '%0'?)");
   CHECK(refusal(function(""), {.trips = {{"1", 7}}}) ==
-        "0:0: --trip-count: there is no loop '%1' (the program has no loops)");
+        "0:0: `trip-count`: there is no loop '%1' (the program has no loops)");
   CHECK(refusal(loop({.to = 1000000000}), {.trips = {{"0", std::int64_t{1} << 60}}}).find("10^15") !=
         std::string::npos);
 }

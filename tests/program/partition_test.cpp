@@ -276,7 +276,7 @@ TEST_CASE("annotations that do not fit are errors with a place") {
   CHECK(rank.where.line == 2);
   const Diagnostic devices = failure("{\"model\"}, {}", 4);
   CHECK(devices.message == "this sharding is over 8 devices, and there are 4");
-  CHECK(devices.hint == "--devices 8");
+  CHECK(devices.hint == "`devices` 8");
   CHECK(failure("{\"model\"}, {}", 8).message.empty());
 }
 

@@ -263,7 +263,7 @@ TEST_CASE("devices: given, else what the module says, else the largest number na
   } catch (const Error& error) {
     const Diagnostic& d = error.diagnostics().at(0);
     CHECK_THAT(d.message, Catch::Contains("names device 5, and there are 4"));
-    CHECK(d.hint == "--devices 6");
+    CHECK(d.hint == "`devices` 6");
     CHECK(d.where.line == 4);
   }
 }

@@ -180,7 +180,7 @@ TEST_CASE("a sweep goes from one row to many, on matrices of several sizes", "[r
   CHECK(least == 1);
   CHECK(most >= 1024);
   CHECK(list_of(ops).ops.size() == ops.size());
-  CHECK_THROWS_WITH(sweep("gem", Dtype::bf16), "--sweep: there is no 'gem'\n  hint: did you mean 'gemm'?");
+  CHECK_THROWS_WITH(sweep("gem", Dtype::bf16), "`sweep`: there is no 'gem'\n  hint: did you mean 'gemm'?");
 }
 
 }  // namespace llmperf::replay_test

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Dependencies point strictly down the list of src/ folders (docs/architecture.md): reads every include line."""
+"""Dependencies point strictly down the list of src/ folders (docs/architecture.md): reads every include line. CLI11, which costs
+seconds wherever it is read, is known to one file. Libraries know no command line: a message of theirs names a field, `batch`."""
 import os
 import re
 import sys
@@ -8,7 +9,8 @@ ROOT = os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file_
 # A folder may include itself and everything before it; the exceptions say who else may be seen.
 ORDER = ["base", "descriptor", "model", "hardware", "graph", "program", "cost", "mapper", "estimate", "serving", "request", "calibrate",
          "import", "replay", "sweep", "study", "result", "answer", "report", "cli"]
-HEAVY = {"yaml-cpp/": {"descriptor"}, "Eigen/": {"calibrate", "replay"}}
+HEAVY = {"yaml-cpp/": {"descriptor"}, "Eigen/": {"calibrate", "replay"}, "CLI/": {"cli"}}
+ONLY_CLI11 = "src/cli/command.cpp"
 
 
 def problems():
@@ -31,6 +33,22 @@ def problems():
                         yield f"{path}:{number}: only {', '.join(allowed)} may include <{angled.group(1)}>"
                     if angled and angled.group(1).startswith(prefix) and name.endswith(".h"):
                         yield f"{path}:{number}: heavy header <{angled.group(1)}> in a header"
+                if line.startswith("#include <CLI/") and os.path.relpath(path, ROOT) != ONLY_CLI11:
+                    yield f"{path}:{number}: only {ONLY_CLI11} knows CLI11"
+
+
+def flags():
+    """Flags in texts of libraries. What documents the program's own output names them yet, and the tools of StableHLO have theirs."""
+    for folder, _, files in os.walk(os.path.join(ROOT, "src")):
+        here = os.path.relpath(folder, os.path.join(ROOT, "src")).split(os.sep)[0]
+        for name in files if here not in ("cli", "report", "result") else []:
+            path = os.path.join(folder, name)
+            for number, line in enumerate(open(path, encoding="utf-8"), 1):
+                code = line.split("//")[0]
+                for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', code):
+                    flag = re.search(r"--[a-z][a-z-]+", text)
+                    if flag and not re.search(r"(stablehlo-|xla-)(translate|opt)", text):
+                        yield f"{path}:{number}: {flag.group()} is a flag of the command line, the field is `{flag.group()[2:]}`"
 
 
 def missing():
@@ -48,6 +66,6 @@ def missing():
                     yield f"{page}: {path} has no {name}()"
 
 
-found = [*problems(), *missing()]
-print("\n".join(found) if found else "every include points down, every named file is there")
+found = [*problems(), *flags(), *missing()]
+print("\n".join(found) if found else "every include points down, no library names a flag, every named file is there")
 sys.exit(1 if found else 0)

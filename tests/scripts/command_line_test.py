@@ -30,7 +30,7 @@ class Help(ProgramTest):
         self.assertRegex(document["compiler"], r"^\w+ \d+\.")
         self.assertRegex(document["commit"] or "0" * 40, "^[0-9a-f]{40}$")
         self.assertRegex(document["data_date"] or "2026-01-01", r"^20\d\d-\d\d-\d\d$")
-        self.assert_bad_input(["--json", "--version"], "unknown flag '--json'")
+        self.assert_bad_input(["--json"], "--json requires --version")
 
     def test_every_subcommand_has_help(self):
         for name in SUBCOMMANDS:
@@ -95,8 +95,8 @@ class Flags(ProgramTest):
             with self.subTest(flag=flag):
                 for words in ([flag], [flag, ""], [flag + "="], [flag, "--json"]):
                     self.assert_bad_input(ESTIMATE + words, f"{flag} needs a value: {flag} ")
-        self.assert_bad_input(["estimate", "-m"], "-m needs a value: -m MODEL")
-        self.assert_bad_input(["estimate", "-m", "", "--hw", "rtx4090"], "-m needs a value")
+        self.assert_bad_input(["estimate", "-m"], "--model needs a value: --model MODEL")
+        self.assert_bad_input(["estimate", "-m", "", "--hw", "rtx4090"], "--model needs a value")
         self.assert_bad_input(["estimate", "-m", "qwen-7b", "--hw", "--batch", "4"], "--hw needs a value: --hw DEVICE")
         self.assert_bad_input(["explain", "", "-m", "qwen-7b", "--hw", "rtx4090"], "an argument is empty")
 
@@ -140,7 +140,7 @@ class Flags(ProgramTest):
                 document = self.json(command, *theirs.split())
                 self.assertEqual(document.pop("command", None) == expected.pop("command", None), ours == theirs)
                 self.assertEqual(document, expected)
-        self.assert_bad_input([*ESTIMATE, "--batch", "2", "--batch-size", "4"], "--batch-size is given more than once")
+        self.assert_bad_input([*ESTIMATE, "--batch", "2", "--batch-size", "4"], "--batch is given more than once")
 
     def test_flags_of_engines_that_are_something_else_are_explained(self):
         for words, hint in ((["--max-model-len", "8192"], "--prompt and --gen"), (["-c", "8192"], "longest context"),

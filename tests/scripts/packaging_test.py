@@ -261,7 +261,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(document["spdxVersion"], "SPDX-2.3")
         packages = {package["SPDXID"]: package for package in document["packages"]}
         names = {package["name"]: package for package in packages.values()}
-        self.assertLessEqual({"llmperf", "yaml-cpp", "fmt", "nlohmann-json", "Eigen", "libstdc++", "libgcc", "glibc"}, set(names))
+        self.assertLessEqual({"llmperf", "yaml-cpp", "fmt", "nlohmann-json", "Eigen", "CLI11", "libstdc++", "libgcc", "glibc"}, set(names))
         self.assertEqual(names["llmperf"]["versionInfo"], self.version)
         commit = json.loads(run(PROGRAM, "--version", "--json"))["commit"] or "unknown"
         self.assertIn(f"commit {commit},", names["llmperf"]["comment"])

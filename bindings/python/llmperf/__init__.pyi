@@ -173,7 +173,7 @@ def estimate(
     # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
     # [the whole prompt]
     prefill_chunk: Optional[Count] = None,
-    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of --prompt
+    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`
     images: Optional[Count] = None,
     # of an image in pixels, before the model scales it
     image_size: Optional[Text] = None,
@@ -184,10 +184,10 @@ def estimate(
     # needs
     phase: Optional[Literal["both", "prefill", "decode"]] = None,
     # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding) of
-    # what is not said; --draft says it
+    # what is not said; `draft` says it
     verify: Optional[Count] = None,
-    # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
-    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
+    # with `draft` the chance that a token it proposes is kept when those before it are, one for all or a list for the
+    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with `verify` the
     # tokens that a step keeps on the mean
     accept: Optional[Text] = None,
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
@@ -224,18 +224,18 @@ def estimate(
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
     # hardware file's]
     price: Optional[Text] = None,
-    # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
+    # version of llama.cpp's rules for a GGUF `weights`: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
-    # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
+    # type of the cached keys, in place of `kv`: f16, q8_0, q4_0 …
     cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
-    # type of the cached values, in place of --kv
+    # type of the cached values, in place of `kv`
     cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Literal["all"]] = None,
-    # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
+    # GGUF: what `devices` are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
     # heads and columns)
     split: Optional[Literal["layer", "tensor", "none"]] = None,
-    # GGUF: shares of the layers on the devices of --pp, such as 3,2 [by their memory]
+    # GGUF: shares of the layers on the devices of `pp`, such as 3,2 [by their memory]
     tensor_split: Optional[Text] = None,
     # GGUF: the CPU beside the device [ryzen-7950x]
     host: Optional[Text] = None,
@@ -268,15 +268,15 @@ def estimate(
     ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
     sp: Optional[Text] = None,
-    # the residual stream over the devices of --tp too
+    # the residual stream over the devices of `tp` too
     megatron_sp: Optional[bool] = None,
-    # embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]
+    # embedding and lm_head over the devices of `tp`: sharded, replicated [as the runtime does]
     embedding: Optional[Literal["sharded", "replicated"]] = None,
-    # devices in all: what the degrees leave becomes --dp, with GGUF formats --pp
+    # devices in all: what the degrees leave becomes `dp`, with GGUF formats `pp`
     devices: Optional[Count] = None,
     # devices of one server [the hardware file's]
     devices_per_node: Optional[Count] = None,
-    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to --pp]
+    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`]
     pipeline_batches: Optional[Count] = None,
     # 2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's ops; 1:
     # one batch
@@ -319,7 +319,7 @@ def estimate(
     zero: Optional[Count] = None,
     # runs of layers on a pipeline stage
     interleave: Optional[Count] = None,
-    # type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with --runtime]
+    # type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with `runtime`]
     gradients: Optional[Literal["fp32", "bf16", "fp16"]] = None,
     # of state per parameter [96: fp32 copy and two moments]
     optimizer_bits: Optional[Number] = None,
@@ -354,7 +354,7 @@ def explain(
     # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
     # [the whole prompt]
     prefill_chunk: Optional[Count] = None,
-    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of --prompt
+    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`
     images: Optional[Count] = None,
     # of an image in pixels, before the model scales it
     image_size: Optional[Text] = None,
@@ -365,10 +365,10 @@ def explain(
     # needs
     phase: Optional[Literal["both", "prefill", "decode"]] = None,
     # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding) of
-    # what is not said; --draft says it
+    # what is not said; `draft` says it
     verify: Optional[Count] = None,
-    # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
-    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
+    # with `draft` the chance that a token it proposes is kept when those before it are, one for all or a list for the
+    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with `verify` the
     # tokens that a step keeps on the mean
     accept: Optional[Text] = None,
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
@@ -405,18 +405,18 @@ def explain(
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
     # hardware file's]
     price: Optional[Text] = None,
-    # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
+    # version of llama.cpp's rules for a GGUF `weights`: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
-    # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
+    # type of the cached keys, in place of `kv`: f16, q8_0, q4_0 …
     cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
-    # type of the cached values, in place of --kv
+    # type of the cached values, in place of `kv`
     cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Literal["all"]] = None,
-    # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
+    # GGUF: what `devices` are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
     # heads and columns)
     split: Optional[Literal["layer", "tensor", "none"]] = None,
-    # GGUF: shares of the layers on the devices of --pp, such as 3,2 [by their memory]
+    # GGUF: shares of the layers on the devices of `pp`, such as 3,2 [by their memory]
     tensor_split: Optional[Text] = None,
     # GGUF: the CPU beside the device [ryzen-7950x]
     host: Optional[Text] = None,
@@ -449,15 +449,15 @@ def explain(
     ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
     sp: Optional[Text] = None,
-    # the residual stream over the devices of --tp too
+    # the residual stream over the devices of `tp` too
     megatron_sp: Optional[bool] = None,
-    # embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]
+    # embedding and lm_head over the devices of `tp`: sharded, replicated [as the runtime does]
     embedding: Optional[Literal["sharded", "replicated"]] = None,
-    # devices in all: what the degrees leave becomes --dp, with GGUF formats --pp
+    # devices in all: what the degrees leave becomes `dp`, with GGUF formats `pp`
     devices: Optional[Count] = None,
     # devices of one server [the hardware file's]
     devices_per_node: Optional[Count] = None,
-    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to --pp]
+    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`]
     pipeline_batches: Optional[Count] = None,
     # 2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's ops; 1:
     # one batch
@@ -500,7 +500,7 @@ def explain(
     zero: Optional[Count] = None,
     # runs of layers on a pipeline stage
     interleave: Optional[Count] = None,
-    # type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with --runtime]
+    # type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with `runtime`]
     gradients: Optional[Literal["fp32", "bf16", "fp16"]] = None,
     # of state per parameter [96: fp32 copy and two moments]
     optimizer_bits: Optional[Number] = None,
@@ -541,7 +541,7 @@ def sweep(
     # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
     # [the whole prompt]
     prefill_chunk: Optional[Many[Count]] = None,
-    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of --prompt
+    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`
     images: Optional[Many[Count]] = None,
     # of an image in pixels, before the model scales it
     image_size: Optional[Many[Text]] = None,
@@ -552,10 +552,10 @@ def sweep(
     # needs
     phase: Optional[Many[Literal["both", "prefill", "decode"]]] = None,
     # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding) of
-    # what is not said; --draft says it
+    # what is not said; `draft` says it
     verify: Optional[Many[Count]] = None,
-    # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
-    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
+    # with `draft` the chance that a token it proposes is kept when those before it are, one for all or a list for the
+    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with `verify` the
     # tokens that a step keeps on the mean
     accept: Optional[Many[Text]] = None,
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
@@ -592,18 +592,18 @@ def sweep(
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
     # hardware file's]
     price: Optional[Many[Text]] = None,
-    # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
+    # version of llama.cpp's rules for a GGUF `weights`: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Many[Literal["2024-02", "2024", "2025", "2026"]]] = None,
-    # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
+    # type of the cached keys, in place of `kv`: f16, q8_0, q4_0 …
     cache_type_k: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]]] = None,
-    # type of the cached values, in place of --kv
+    # type of the cached values, in place of `kv`
     cache_type_v: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Many[Literal["all"]]] = None,
-    # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
+    # GGUF: what `devices` are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
     # heads and columns)
     split: Optional[Many[Literal["layer", "tensor", "none"]]] = None,
-    # GGUF: shares of the layers on the devices of --pp, such as 3,2 [by their memory]
+    # GGUF: shares of the layers on the devices of `pp`, such as 3,2 [by their memory]
     tensor_split: Optional[Many[Text]] = None,
     # GGUF: the CPU beside the device [ryzen-7950x]
     host: Optional[Many[Text]] = None,
@@ -636,15 +636,15 @@ def sweep(
     ep_combine: Optional[Many[Literal["bf16", "fp16", "fp8", "int8"]]] = None,
     # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
     sp: Optional[Many[Text]] = None,
-    # the residual stream over the devices of --tp too
+    # the residual stream over the devices of `tp` too
     megatron_sp: Optional[Many[bool]] = None,
-    # embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]
+    # embedding and lm_head over the devices of `tp`: sharded, replicated [as the runtime does]
     embedding: Optional[Many[Literal["sharded", "replicated"]]] = None,
-    # devices in all: what the degrees leave becomes --dp, with GGUF formats --pp
+    # devices in all: what the degrees leave becomes `dp`, with GGUF formats `pp`
     devices: Optional[Many[Count]] = None,
     # devices of one server [the hardware file's]
     devices_per_node: Optional[Many[Count]] = None,
-    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to --pp]
+    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`]
     pipeline_batches: Optional[Many[Count]] = None,
     # 2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's ops; 1:
     # one batch
@@ -687,7 +687,7 @@ def sweep(
     zero: Optional[Many[Count]] = None,
     # runs of layers on a pipeline stage
     interleave: Optional[Many[Count]] = None,
-    # type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with --runtime]
+    # type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with `runtime`]
     gradients: Optional[Many[Literal["fp32", "bf16", "fp16"]]] = None,
     # of state per parameter [96: fp32 copy and two moments]
     optimizer_bits: Optional[Many[Number]] = None,
@@ -711,8 +711,8 @@ def serve(
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
     assume: Optional[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
-    # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
-    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
+    # with `draft` the chance that a token it proposes is kept when those before it are, one for all or a list for the
+    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with `verify` the
     # tokens that a step keeps on the mean
     accept: Optional[Text] = None,
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
@@ -745,11 +745,11 @@ def serve(
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
     # hardware file's]
     price: Optional[Text] = None,
-    # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
+    # version of llama.cpp's rules for a GGUF `weights`: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
-    # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
+    # type of the cached keys, in place of `kv`: f16, q8_0, q4_0 …
     cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
-    # type of the cached values, in place of --kv
+    # type of the cached values, in place of `kv`
     cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # devices that share every matrix (tensor parallelism); 2x4: in rows x columns
     tp: Optional[Text] = None,
@@ -763,9 +763,9 @@ def serve(
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
     ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
-    # embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]
+    # embedding and lm_head over the devices of `tp`: sharded, replicated [as the runtime does]
     embedding: Optional[Literal["sharded", "replicated"]] = None,
-    # devices in all: what the degrees leave becomes --dp, with GGUF formats --pp
+    # devices in all: what the degrees leave becomes `dp`, with GGUF formats `pp`
     devices: Optional[Count] = None,
     # devices of one server [the hardware file's]
     devices_per_node: Optional[Count] = None,
@@ -775,7 +775,7 @@ def serve(
     rate: Optional[Number] = None,
     # of the gamma distribution of the intervals: 1 is a Poisson process, less comes in bursts, inf at equal intervals
     burstiness: Optional[Literal["0.5", "1", "inf"]] = None,
-    # requests under way at most: one that ends lets the next one in; beside --rate those that come meanwhile are sent
+    # requests under way at most: one that ends lets the next one in; beside `rate` those that come meanwhile are sent
     # later
     concurrency: Optional[Count] = None,
     # that are sent [1000; of a trace all, else the first of them]
@@ -786,7 +786,7 @@ def serve(
     input: Optional[Text] = None,
     # tokens to generate for a request, likewise
     output: Optional[Text] = None,
-    # of a closed loop whose --input or --output is one number: spread (evenly within 3 % of it, so that requests do not
+    # of a closed loop whose `input` or `output` is one number: spread (evenly within 3 % of it, so that requests do not
     # end and begin together) or exact
     lengths: Optional[Literal["spread", "exact"]] = None,
     # what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of eight
@@ -796,7 +796,7 @@ def serve(
     turns: Optional[Count] = None,
     # of all that is random
     seed: Optional[Count] = None,
-    # runs with as many seeds, from --seed on: the band says how far they differ
+    # runs with as many seeds, from `seed` on: the band says how far they differ
     seeds: Optional[Count] = None,
     # what is promised: ttft.p99=1s,tpot.p95=50ms; of ttft, tpot, itl, e2e the mean, p50, p90, p95 or p99; a bound that
     # is missed exits with 4
@@ -845,8 +845,8 @@ def capacity(
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
     assume: Optional[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
-    # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
-    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
+    # with `draft` the chance that a token it proposes is kept when those before it are, one for all or a list for the
+    # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with `verify` the
     # tokens that a step keeps on the mean
     accept: Optional[Text] = None,
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
@@ -879,11 +879,11 @@ def capacity(
     # what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device [the
     # hardware file's]
     price: Optional[Text] = None,
-    # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
+    # version of llama.cpp's rules for a GGUF `weights`: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
-    # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
+    # type of the cached keys, in place of `kv`: f16, q8_0, q4_0 …
     cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
-    # type of the cached values, in place of --kv
+    # type of the cached values, in place of `kv`
     cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # devices that share every matrix (tensor parallelism); 2x4: in rows x columns
     tp: Optional[Many[Text]] = None,
@@ -897,9 +897,9 @@ def capacity(
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
     ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
-    # embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]
+    # embedding and lm_head over the devices of `tp`: sharded, replicated [as the runtime does]
     embedding: Optional[Literal["sharded", "replicated"]] = None,
-    # devices in all: what the degrees leave becomes --dp, with GGUF formats --pp
+    # devices in all: what the degrees leave becomes `dp`, with GGUF formats `pp`
     devices: Optional[Count] = None,
     # devices of one server [the hardware file's]
     devices_per_node: Optional[Count] = None,
@@ -909,7 +909,7 @@ def capacity(
     rate: Optional[Number] = None,
     # of the gamma distribution of the intervals: 1 is a Poisson process, less comes in bursts, inf at equal intervals
     burstiness: Optional[Literal["0.5", "1", "inf"]] = None,
-    # requests under way at most: one that ends lets the next one in; beside --rate those that come meanwhile are sent
+    # requests under way at most: one that ends lets the next one in; beside `rate` those that come meanwhile are sent
     # later
     concurrency: Optional[Count] = None,
     # that are sent [1000; of a trace all, else the first of them]
@@ -920,7 +920,7 @@ def capacity(
     input: Optional[Text] = None,
     # tokens to generate for a request, likewise
     output: Optional[Text] = None,
-    # of a closed loop whose --input or --output is one number: spread (evenly within 3 % of it, so that requests do not
+    # of a closed loop whose `input` or `output` is one number: spread (evenly within 3 % of it, so that requests do not
     # end and begin together) or exact
     lengths: Optional[Literal["spread", "exact"]] = None,
     # what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of eight
@@ -930,7 +930,7 @@ def capacity(
     turns: Optional[Count] = None,
     # of all that is random
     seed: Optional[Count] = None,
-    # runs with as many seeds, from --seed on: the band says how far they differ
+    # runs with as many seeds, from `seed` on: the band says how far they differ
     seeds: Optional[Count] = None,
     # what is promised: ttft.p99=1s,tpot.p95=50ms; of ttft, tpot, itl, e2e the mean, p50, p90, p95 or p99; a bound that
     # is missed exits with 4

@@ -104,7 +104,7 @@ ExplorerPart explorer_part(const Labels& labels) {
 // ---- The report of a result.
 
 constexpr int kMostDepth = 64;  // of objects in objects; what is drawn by recursion has to end
-constexpr const char* kHint = "a report is made of what a command writes with --json or --export FILE.json";
+constexpr const char* kHint = "a report is made of what a command writes with `json` or `export` FILE.json";
 
 [[noreturn]] void refuse(std::string message, SourcePosition where = {}) {
   throw Error(ErrorKind::bad_input, {{std::move(where), std::move(message), kHint}});

@@ -11,7 +11,7 @@ export function field(text, control, {unit = '', about = ''} = {}) {
   const id = control.id || (control.id = uid());
   return element(
     'div',
-    {className: 'field', title: about},
+    {className: 'field', title: about.replaceAll('`', '')},
     element('label', {htmlFor: id}, text, unit ? element('span', {className: 'unit'}, unit) : ''),
     control.closest('.with') ?? control,
   );
