@@ -10,7 +10,6 @@ if(LLMPERF_EXPLORER)
   set(LLMPERF_ENGINE_FOLDER ${PROJECT_BINARY_DIR}/engine)
 endif()
 
-# Called where the libraries are defined.
 function(llmperf_build_engine)
   if(NOT LLMPERF_EXPLORER)
     return()
@@ -46,3 +45,4 @@ function(llmperf_build_engine)
   add_custom_target(llmperf_engine ALL DEPENDS ${files})
   set(LLMPERF_ENGINE_FILES ${files} PARENT_SCOPE)
 endfunction()
+llmperf_build_engine()

@@ -12,19 +12,20 @@ if(EXISTS ${LLMPERF_WEB_FOLDER}/failed)
   file(REMOVE ${LLMPERF_WEB_FOLDER}/failed ${LLMPERF_WEB_FOLDER}/html_assets.cpp)
 endif()
 
-# Adds the assets to `target`.
-function(llmperf_embed_web target)
+# Writes LLMPERF_WEB_SOURCE.
+set(LLMPERF_WEB_SOURCE ${LLMPERF_WEB_FOLDER}/html_assets.cpp)
+function(llmperf_embed_web)
   set(root ${PROJECT_SOURCE_DIR}/reports/web)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/src/*.js)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_web.cmake)
-  set(output ${LLMPERF_WEB_FOLDER}/html_assets.cpp)
   set(npm "$<$<BOOL:${LLMPERF_CHARTS}>:${LLMPERF_NPM}>")
   set(styles ${root}/report.css ${root}/scripted.css ${root}/explorer.css ${root}/catalog.cjs)
-  add_custom_command(OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFOLDER=${LLMPERF_WEB_FOLDER} -DOUTPUT=${output} "-DNPM=${npm}"
+  add_custom_command(OUTPUT ${LLMPERF_WEB_SOURCE}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFOLDER=${LLMPERF_WEB_FOLDER} -DOUTPUT=${LLMPERF_WEB_SOURCE} "-DNPM=${npm}"
       -DCHARTS=${LLMPERF_CHARTS} -DTESTS=${LLMPERF_TESTS} "-DNODE=${LLMPERF_NODE}" "-DENGINE=${LLMPERF_ENGINE_FOLDER}"
       -P ${script}
     DEPENDS ${sources} ${styles} ${root}/package.json ${root}/package-lock.json ${script} ${LLMPERF_ENGINE_FILES}
     COMMENT "Bundling the front end of HTML reports" VERBATIM)
-  target_sources(${target} PRIVATE ${output})
+  add_custom_target(llmperf_web DEPENDS ${LLMPERF_WEB_SOURCE})
 endfunction()
+llmperf_embed_web()

@@ -1,39 +1,51 @@
 #!/usr/bin/env bash
-# What CI checks beyond the tests: formatting; the fuzzers and, under sanitizers, the tests that do not repeat others; the
-# thread sanitizer and clang-tidy on what changed since LLMPERF_CHECK_BASE (the last commit that is older than six hours).
-# With --all it is every test, and everything instead of what changed.
+# What CI checks beyond the tests, by what changed (scripts/changed.sh): formatting; the fuzzers and, under sanitizers, the tests of what
+# reads, writes, runs threads and is called from outside, those of the mathematics where it changed; the thread sanitizer where threads
+# did; clang-tidy on the sources that did. With --all it is every test, and everything instead of what changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+all=""
+case "${1:-}" in
+  "") ;;
+  --all) all="nothing"; export LLMPERF_CHECK_BASE="" ;;
+  *) echo "check.sh: unknown word '$1' (--all)" >&2; exit 2 ;;
+esac
 scripts/setup.sh build test check
-
-base=${LLMPERF_CHECK_BASE:-$(git rev-list -1 --before='6 hours ago' HEAD)}
-[ "${1:-}" != --all ] || base=""
-# The files that match a pattern, of those that changed since then (all files where there is no such commit).
-changed() {
-  { [ -n "$base" ] && git diff --name-only --diff-filter=d "$base" || git ls-files; } | grep -E "$1" || true
-}
+changed() { scripts/changed.sh "$1"; }
+build='^(CMakePresets|CMakeLists|src/CMakeLists|tests/CMakeLists)'
 
 echo "== formatting"
 git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror
 
 echo "== clang, address and undefined-behaviour sanitizers, fuzzers"
+targets="llmperf fuzz test_base test_inputs test_results test_replay test_c"
+left_out="repeats"
+if [ -n "$(changed "^(src|tests)/(graph|cost|mapper|estimate|serving)/|$build")" ]; then
+  targets+=" test_estimates"
+else
+  left_out+="|maths"
+fi
 cmake --preset asan-ubsan
-cmake --build --preset asan-ubsan
-ctest --preset asan-ubsan -j "$(nproc)" ${base:+-LE repeats}
+# shellcheck disable=SC2086
+cmake --build --preset asan-ubsan --target $targets
+ctest --preset asan-ubsan -j "$(nproc)" -LE "${all:-$left_out}"
 
-if [ -n "$(changed '^(src|tests)/(base|sweep|replay|answer|c)/|^bindings/c/|capacity|^CMakePresets|CMakeLists')" ]; then
+threads='std::(thread|mutex|atomic|condition_variable|once_flag)|in_parallel|ThreadPool'
+if [ -n "$(changed "^(src|tests)/(sweep|replay|c)/|^bindings/c/|$build")$(changed '^(src|tests)/.*\.(cpp|h)$' | xargs -r grep -lE "$threads")" ]; then
   echo "== clang, thread sanitizer: what runs threads"
   cmake --preset tsan
-  cmake --build --preset tsan --target test_replay test_replay_cpu test_replay_ascend test_base test_sweep test_result test_c
+  cmake --build --preset tsan --target test_replay test_base test_results test_c
   ctest --preset tsan -R '^(replay(_cpu|_ascend.*)?|base|sweep|result|c)$'
 fi
 
 echo "== clang-tidy"
-# Sources are read as they are compiled: several in one file, which is where they are looked for first.
-built=build/asan-ubsan
-changed '^src/.*\.cpp$' | sed "s|^|$PWD/|" >$built/changed.txt
+# Sources are read as they are compiled, several in one file, of which what did not change is struck out.
+cmake --preset tidy
+changed '^src/.*\.cpp$' | sed "s|^|$PWD/|" >build/tidy/changed.txt
 {
-  grep -lFf $built/changed.txt $built/src/CMakeFiles/*/Unity/*.cxx || true
-  sed -n 's/^ *"file": "\(.*\)".*/\1/p' $built/compile_commands.json | grep -xFf $built/changed.txt || true
-} | xargs -r -P "$(nproc)" -n 1 clang-tidy -p $built --quiet --checks=-bugprone-suspicious-include
+  for unity in build/tidy/src/CMakeFiles/*/Unity/*.cxx; do
+    if grep -Ff build/tidy/changed.txt "$unity" >build/tidy/kept.txt; then cp build/tidy/kept.txt "$unity"; echo "$unity"; fi
+  done
+  sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/tidy/compile_commands.json | grep -xFf build/tidy/changed.txt || true
+} | xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/tidy --quiet --checks=-bugprone-suspicious-include

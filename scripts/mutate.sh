@@ -57,8 +57,8 @@ if [[ ${1-} == --list ]]; then
   exit
 fi
 
-# The test program of the folder that a file is in: what only tests farther away notice is not guarded where it stands.
-program_of() { cut -d/ -f2 <<<"$1"; }
+# The folder that a file is in: what only tests farther away notice is not guarded where it stands.
+folder_of() { cut -d/ -f2 <<<"$1"; }
 
 dir=${MUTATE_DIR-$(mktemp -d)}
 [[ -n ${MUTATE_DIR-} ]] || trap 'rm -rf "$dir"' EXIT
@@ -72,21 +72,22 @@ launcher=$(command -v ccache || true)
 cmake -S "$dir/tree" -B "$dir/build" -G Ninja -DCMAKE_BUILD_TYPE= -DCMAKE_CXX_FLAGS=-O0 -DLLMPERF_BENCHMARKS=OFF \
   -DLLMPERF_INSTALL=OFF -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" >"$dir/log"
 
-build() { cmake --build "$dir/build" --target "test_$1" >"$dir/log" 2>&1 || { tail -n 20 "$dir/log"; exit 2; }; }
+build() { cmake --build "$dir/build" --target test_estimates >"$dir/log" 2>&1 || { tail -n 20 "$dir/log"; exit 2; }; }
 # The search for mappings on arrays of tiles takes nothing from these files, and long.
 passes() {
-  local tests=() source
+  local tests=("[tests/$1]~[.]") source
   if [[ $1 == mapper ]]; then
+    tests=()
     for source in "$dir"/tree/tests/mapper/*_test.cpp; do
-      [[ $source == */tile_* ]] || tests+=("[#$(basename "$source" .cpp)]")
+      [[ $source == */tile_* ]] || tests+=("[tests/$1][#$(basename "$source" .cpp)]")
     done
   fi
-  (IFS=, && "$dir/build/tests/test_$1" --abort --filenames-as-tags "${tests[*]}" >"$dir/log" 2>&1)
+  (IFS=, && "$dir/build/tests/test_estimates" --abort --filenames-as-tags "${tests[*]}" >"$dir/log" 2>&1)
 }
 
-for program in graph cost mapper estimate; do
-  build "$program"
-  passes "$program" || { tail -n 20 "$dir/log"; echo "test_$program fails without any change"; exit 2; }
+build
+for folder in graph cost mapper estimate; do
+  passes "$folder" || { tail -n 20 "$dir/log"; echo "the tests of $folder fail without any change"; exit 2; }
 done
 : >"$dir/changed"
 number=0 survivors=0 stale=0
@@ -113,13 +114,13 @@ PYTHON
     rm "$kept"
     continue
   fi
-  program=$(program_of "$file")
-  build "$program"
-  if passes "$program"; then
+  folder=$(folder_of "$file")
+  build
+  if passes "$folder"; then
     printf '%2d %-28s SURVIVED\n' "$number" "$name"
     survivors=$((survivors + 1))
   else
-    printf '%2d %-28s killed by test_%s\n' "$number" "$name" "$program"
+    printf '%2d %-28s killed by tests of %s\n' "$number" "$name" "$folder"
   fi
   cp "$kept" "$dir/tree/$file"
   rm "$kept"

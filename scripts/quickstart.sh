@@ -11,7 +11,7 @@ case "${1:-}" in
   *) echo "quickstart.sh: unknown word '$1' (--explorer)" >&2; exit 2 ;;
 esac
 scripts/setup.sh build $explorer
-cmake --preset release -DLLMPERF_TESTS=OFF -DLLMPERF_BENCHMARKS=OFF
+cmake --preset release -DLLMPERF_TESTS=OFF -DLLMPERF_BENCHMARKS=OFF -DLLMPERF_EXPLORER="${explorer:+ON}"
 cmake --build --preset release --target llmperf
 echo
 build/release/llmperf estimate --model qwen-7b --hw rtx4090

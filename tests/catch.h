@@ -1,5 +1,9 @@
-// Catch2 2.13 (Debian 12) and 3.x under one include.
+// Catch2 2.13 (Debian 12) and 3.x under one include. Every test has a tag of its folder, by which ctest runs it:
+// [tests/model].
 #pragma once
+
+#include <string>
+#include <string_view>
 
 #if __has_include(<catch2/catch.hpp>)
 #include <catch2/catch.hpp>
@@ -7,3 +11,15 @@
 #include <catch2/catch_all.hpp>
 using Catch::Approx;
 #endif
+
+namespace llmperf::test {
+
+inline std::string tags(std::string_view file, const char* own) {
+  file.remove_prefix(file.rfind("tests/"));
+  return "[" + std::string(file.substr(0, file.rfind('/'))) + "]" + own;
+}
+
+}  // namespace llmperf::test
+
+#undef TEST_CASE
+#define TEST_CASE(name, ...) INTERNAL_CATCH_TESTCASE(name, llmperf::test::tags(__FILE__, "" __VA_ARGS__))

@@ -1,12 +1,12 @@
 #include "calibrate/advice.h"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
 
 #include "base/integer.h"
+#include "calibrate/linear.h"
 
 namespace llmperf::calibrate {
 namespace {
@@ -125,33 +125,39 @@ SlopeRows slopes_at(Predictor& predictor, std::span<const double> values, const 
   return slopes;
 }
 
+// A + x x^T / divisor.
+void add_outer(Matrix& a, std::span<const double> x, double divisor) {
+  for (std::size_t j = 0; j < x.size(); ++j) {
+    for (std::size_t i = 0; i < x.size(); ++i) a(i, j) += x[i] * x[j] / divisor;
+  }
+}
+
 }  // namespace
 
 std::vector<Pick> most_telling(const SlopeRows& measured, std::span<const double> spreads, double noise,
                                const SlopeRows& candidates, std::size_t most) {
   constexpr double kLeast = 0.1;  // nats
-  using Eigen::VectorXd;
-  const auto vector = [](std::span<const double> v) { return Eigen::Map<const VectorXd>(v.data(), std::ssize(v)); };
-  Eigen::MatrixXd information = vector(spreads).cwiseAbs2().cwiseInverse().asDiagonal();
-  for (const std::vector<double>& row : measured) {
-    information.noalias() += vector(row) * vector(row).transpose() / (noise * noise);
-  }
-  Eigen::MatrixXd s = information.llt().solve(Eigen::MatrixXd::Identity(information.rows(), information.cols()));
+  const std::size_t n = spreads.size();
+  Matrix information(n, n);
+  for (std::size_t i = 0; i < n; ++i) information(i, i) = 1 / (spreads[i] * spreads[i]);
+  for (const std::vector<double>& row : measured) add_outer(information, row, noise * noise);
+  Matrix s = inverse(information);
   const auto deviations = [&] {
-    const VectorXd roots = s.diagonal().cwiseSqrt();
-    return std::vector<double>(roots.begin(), roots.end());
+    std::vector<double> roots(n);
+    for (std::size_t i = 0; i < n; ++i) roots[i] = std::sqrt(s(i, i));
+    return roots;
   };
   std::vector<Pick> picks;
   std::vector<bool> picked(candidates.size());
   while (picks.size() < most && !candidates.empty()) {
     Pick best{.before = deviations(), .after = {}};
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      const double gain = std::log1p(vector(candidates[i]).dot(s * vector(candidates[i])) / (noise * noise)) / 2;
+      const double gain = std::log1p(dot(candidates[i], product(s, candidates[i])) / (noise * noise)) / 2;
       if (!picked[i] && gain > best.gain) best = {i, gain, std::move(best.before), {}};
     }
     if (best.gain < kLeast) break;
-    const VectorXd along = s * vector(candidates[best.candidate]);
-    s -= along * along.transpose() / (noise * noise + vector(candidates[best.candidate]).dot(along));
+    const std::vector<double> along = product(s, candidates[best.candidate]);
+    add_outer(s, along, -(noise * noise + dot(candidates[best.candidate], along)));
     best.after = deviations();
     picked[best.candidate] = true;
     picks.push_back(std::move(best));

@@ -2,34 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "base/error.h"
+#include "calibrate/linear.h"
 #include "calibrate/statistics.h"
 
 namespace llmperf::calibrate {
 namespace {
-
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
 
 constexpr double kStep = 1e-4;       // of a logarithm, for derivatives
 constexpr double kConverged = 1e-4;  // squared length of a step in posterior standard deviations
 constexpr double kSettled = 1e-5;    // relative gain of a step
 constexpr double kMaxDamping = 1e8;
 
-Eigen::Index at(std::size_t i) { return static_cast<Eigen::Index>(i); }
-
 // A point of the search with all that was computed there.
 struct Point {
-  VectorXd u;
+  std::vector<double> u;  // logarithms of the free parameters
   std::vector<double> values;
   std::vector<double> predicted;
-  VectorXd residuals;  // 0 for rows left out
+  std::vector<double> residuals;  // 0 for rows left out
   double cost = 0;
 };
 
@@ -37,17 +32,17 @@ struct Point {
 class Minimiser {
  public:
   Minimiser(const FitProblem& problem, std::vector<FreeParameter> free, std::vector<double> values)
-      : problem_(&problem), free_(std::move(free)), n_(at(free_.size())), rows_(at(problem.measured.size())) {
+      : problem_(&problem), free_(std::move(free)), n_(free_.size()), rows_(problem.measured.size()) {
     point_.u.resize(n_);
-    for (Eigen::Index i = 0; i < n_; ++i) {
+    for (std::size_t i = 0; i < n_; ++i) {
       const FreeParameter& p = parameter(i);
       point_.u[i] = std::log(std::clamp(values[p.index], p.min, p.max));
     }
     point_.values = std::move(values);
     point_.predicted.resize(problem.measured.size());
-    slopes_ = MatrixXd::Zero(rows_, n_);
+    slopes_ = Matrix(rows_, n_);
     evaluate(point_);
-    for (Eigen::Index row = 0; row < rows_; ++row) {
+    for (std::size_t row = 0; row < rows_; ++row) {
       if (weight(row) > 0 && !std::isfinite(point_.residuals[row])) {
         throw Error::bad_input(fmt::format("the prediction of measurement {} is not a positive time", row + 1));
       }
@@ -62,10 +57,10 @@ class Minimiser {
     for (iterations_ = 0; iterations_ < max_iterations; ++iterations_) {
       if (!fresh) differentiate();
       fresh = false;
-      const VectorXd gradient = cost_gradient();
-      const MatrixXd hessian = cost_hessian(problem_->noise);
-      const std::vector<Eigen::Index> moving = not_held(gradient);
-      if (settled || moving.empty() || -gradient.dot(step(hessian, gradient, moving, 0)) < kConverged) {
+      const std::vector<double> gradient = cost_gradient();
+      const Matrix hessian = cost_hessian(problem_->noise);
+      const std::vector<std::size_t> moving = not_held(gradient);
+      if (settled || moving.empty() || -dot(gradient, step(hessian, gradient, moving, 0)) < kConverged) {
         converged_ = true;
         return;
       }
@@ -81,73 +76,70 @@ class Minimiser {
 
   // Of the logarithms, given rows and prior. Where the model does not reach the noise of measurements, its residuals
   // are taken for noise.
-  MatrixXd covariance() const {
+  Matrix covariance() const {
     const double noise = std::max(problem_->noise, residual_scale());
-    return cost_hessian(noise).llt().solve(MatrixXd::Identity(n_, n_));
+    return inverse(cost_hessian(noise));
   }
 
   double residual_scale() const {
     constexpr double kNormal = 1.4826;
     std::vector<double> sizes;
-    for (Eigen::Index row = 0; row < rows_; ++row) {
+    for (std::size_t row = 0; row < rows_; ++row) {
       if (weight(row) > 0) sizes.push_back(std::abs(point_.residuals[row]));
     }
     return sizes.empty() ? 0 : kNormal * quantile(std::move(sizes), 0.5);
   }
 
-  bool has_effect(Eigen::Index i) const {
+  bool has_effect(std::size_t i) const {
     constexpr double kNone = 1e-9;
-    for (Eigen::Index row = 0; row < rows_; ++row) {
+    for (std::size_t row = 0; row < rows_; ++row) {
       if (weight(row) > 0 && std::abs(slopes_(row, i)) > kNone) return true;
     }
     return false;
   }
-  bool at_bound(Eigen::Index i) const { return point_.u[i] <= lower(i) || point_.u[i] >= upper(i); }
+  bool at_bound(std::size_t i) const { return point_.u[i] <= lower(i) || point_.u[i] >= upper(i); }
 
   const Point& point() const { return point_; }
   const std::vector<FreeParameter>& free() const { return free_; }
-  const MatrixXd& slopes() const { return slopes_; }
+  const Matrix& slopes() const { return slopes_; }
   int iterations() const { return iterations_; }
   int predictions() const { return predictions_; }
   bool converged() const { return converged_; }
 
  private:
-  const FreeParameter& parameter(Eigen::Index i) const { return free_[static_cast<std::size_t>(i)]; }
-  double lower(Eigen::Index i) const { return std::log(parameter(i).min); }
-  double upper(Eigen::Index i) const { return std::log(parameter(i).max); }
-  double weight(Eigen::Index row) const {
-    return problem_->weights.empty() ? 1 : problem_->weights[static_cast<std::size_t>(row)];
-  }
+  const FreeParameter& parameter(std::size_t i) const { return free_[i]; }
+  double lower(std::size_t i) const { return std::log(parameter(i).min); }
+  double upper(std::size_t i) const { return std::log(parameter(i).max); }
+  double weight(std::size_t row) const { return problem_->weights.empty() ? 1 : problem_->weights[row]; }
 
   // Fills in all of the point but u.
   void evaluate(Point& p) {
-    for (Eigen::Index i = 0; i < n_; ++i) p.values[parameter(i).index] = std::exp(p.u[i]);
+    for (std::size_t i = 0; i < n_; ++i) p.values[parameter(i).index] = std::exp(p.u[i]);
     problem_->predict(p.values, std::nullopt, p.predicted);
     ++predictions_;
-    p.residuals = VectorXd::Zero(rows_);
+    p.residuals.assign(rows_, 0);
     p.cost = 0;
     const double c = problem_->outlier;
     const double scale = (c / problem_->noise) * (c / problem_->noise);
-    for (Eigen::Index row = 0; row < rows_; ++row) {
+    for (std::size_t row = 0; row < rows_; ++row) {
       if (weight(row) <= 0) continue;
-      const auto i = static_cast<std::size_t>(row);
-      const double r = std::log(p.predicted[i] / problem_->measured[i]);
+      const double r = std::log(p.predicted[row] / problem_->measured[row]);
       p.residuals[row] = r;
       p.cost += weight(row) * scale * (std::sqrt(1 + (r / c) * (r / c)) - 1);
     }
-    for (Eigen::Index i = 0; i < n_; ++i) {
+    for (std::size_t i = 0; i < n_; ++i) {
       const double z = prior_offset(p.u, i);
       const double far = parameter(i).outlier;
       p.cost += far > 0 ? far * far * (prior_bend(p.u, i) - 1) : z * z / 2;
     }
   }
 
-  double prior_offset(const VectorXd& u, Eigen::Index i) const {
+  double prior_offset(const std::vector<double>& u, std::size_t i) const {
     return (u[i] - std::log(parameter(i).prior)) / parameter(i).spread;
   }
 
   // By how much less a prior pulls than a normal one would.
-  double prior_bend(const VectorXd& u, Eigen::Index i) const {
+  double prior_bend(const std::vector<double>& u, std::size_t i) const {
     const double far = parameter(i).outlier;
     if (far <= 0) return 1;
     const double offset = prior_offset(u, i) / far;
@@ -155,12 +147,12 @@ class Minimiser {
   }
 
   bool take_slopes(const Slopes& known) {
-    if (known.values.size() != known.parameters.size() * problem_->measured.size()) return false;
-    for (Eigen::Index i = 0; i < n_; ++i) {
+    if (known.values.size() != known.parameters.size() * rows_) return false;
+    for (std::size_t i = 0; i < n_; ++i) {
       const auto found = std::find(known.parameters.begin(), known.parameters.end(), parameter(i).index);
       if (found == known.parameters.end()) return false;
       const auto column = static_cast<std::size_t>(found - known.parameters.begin());
-      slopes_.col(i) = Eigen::Map<const VectorXd>(known.values.data() + column * problem_->measured.size(), rows_);
+      for (std::size_t row = 0; row < rows_; ++row) slopes_(row, i) = known.values[column * rows_ + row];
     }
     return true;
   }
@@ -175,7 +167,7 @@ class Minimiser {
     }
     std::vector<double> values = point_.values;
     std::vector<double> moved(point_.predicted.size());
-    for (Eigen::Index i = 0; i < n_; ++i) {
+    for (std::size_t i = 0; i < n_; ++i) {
       const std::size_t index = parameter(i).index;
       const double h = point_.u[i] + kStep > upper(i) ? -kStep : kStep;
       values[index] = std::exp(point_.u[i] + h);
@@ -183,71 +175,82 @@ class Minimiser {
       problem_->predict(values, index, moved);
       ++predictions_;
       values[index] = point_.values[index];
-      for (Eigen::Index row = 0; row < rows_; ++row) {
-        const auto r = static_cast<std::size_t>(row);
-        const double slope = moved[r] == point_.predicted[r] ? 0 : std::log(moved[r] / point_.predicted[r]) / h;
+      for (std::size_t row = 0; row < rows_; ++row) {
+        const double slope = moved[row] == point_.predicted[row] ? 0 : std::log(moved[row] / point_.predicted[row]) / h;
         slopes_(row, i) = std::isfinite(slope) ? slope : 0;
       }
     }
   }
 
   // Weights of rows in the normal equations: soft L1 takes it from outliers.
-  VectorXd row_weights(double noise) const {
-    VectorXd weights(rows_);
-    for (Eigen::Index row = 0; row < rows_; ++row) {
+  std::vector<double> row_weights(double noise) const {
+    std::vector<double> weights(rows_);
+    for (std::size_t row = 0; row < rows_; ++row) {
       const double z = point_.residuals[row] / problem_->outlier;
       weights[row] = weight(row) / (noise * noise * std::sqrt(1 + z * z));
     }
     return weights;
   }
 
-  VectorXd cost_gradient() const {
-    VectorXd gradient = slopes_.transpose() * row_weights(problem_->noise).cwiseProduct(point_.residuals);
-    for (Eigen::Index i = 0; i < n_; ++i) {
+  std::vector<double> cost_gradient() const {
+    std::vector<double> weighted = row_weights(problem_->noise);
+    for (std::size_t row = 0; row < rows_; ++row) weighted[row] *= point_.residuals[row];
+    std::vector<double> gradient = transposed_product(slopes_, weighted);
+    for (std::size_t i = 0; i < n_; ++i) {
       gradient[i] += prior_offset(point_.u, i) / (parameter(i).spread * prior_bend(point_.u, i));
     }
     return gradient;
   }
 
-  MatrixXd cost_hessian(double noise) const {
-    const MatrixXd scaled = row_weights(noise).cwiseSqrt().asDiagonal() * slopes_;
-    MatrixXd hessian = scaled.transpose() * scaled;
-    for (Eigen::Index i = 0; i < n_; ++i) {
+  Matrix cost_hessian(double noise) const {
+    const std::vector<double> weights = row_weights(noise);
+    Matrix scaled = slopes_;
+    for (std::size_t i = 0; i < n_; ++i) {
+      for (std::size_t row = 0; row < rows_; ++row) scaled(row, i) *= std::sqrt(weights[row]);
+    }
+    Matrix hessian = gram(scaled);
+    for (std::size_t i = 0; i < n_; ++i) {
       hessian(i, i) += 1 / (parameter(i).spread * parameter(i).spread * prior_bend(point_.u, i));
     }
     return hessian;
   }
 
   // Parameters that may move: not those at a bound that the gradient pushes across it.
-  std::vector<Eigen::Index> not_held(const VectorXd& gradient) const {
-    std::vector<Eigen::Index> moving;
-    for (Eigen::Index i = 0; i < n_; ++i) {
+  std::vector<std::size_t> not_held(const std::vector<double>& gradient) const {
+    std::vector<std::size_t> moving;
+    for (std::size_t i = 0; i < n_; ++i) {
       const bool held = (point_.u[i] <= lower(i) && gradient[i] > 0) || (point_.u[i] >= upper(i) && gradient[i] < 0);
       if (!held) moving.push_back(i);
     }
     return moving;
   }
 
-  VectorXd step(const MatrixXd& hessian, const VectorXd& gradient, const std::vector<Eigen::Index>& moving,
-                double damping) const {
-    MatrixXd h = hessian(moving, moving);
-    h.diagonal() *= 1 + damping;
-    VectorXd full = VectorXd::Zero(n_);
-    const VectorXd solved = h.ldlt().solve(-gradient(moving));
-    full(moving) = solved;
+  std::vector<double> step(const Matrix& hessian, const std::vector<double>& gradient,
+                           const std::vector<std::size_t>& moving, double damping) const {
+    Matrix h(moving.size(), moving.size());
+    std::vector<double> downhill(moving.size());
+    for (std::size_t i = 0; i < moving.size(); ++i) {
+      for (std::size_t j = 0; j < moving.size(); ++j) h(i, j) = hessian(moving[i], moving[j]);
+      h(i, i) *= 1 + damping;
+      downhill[i] = -gradient[moving[i]];
+    }
+    const std::vector<double> solved = solve(h, downhill);
+    std::vector<double> full(n_);
+    for (std::size_t i = 0; i < moving.size(); ++i) full[moving[i]] = solved[i];
     return full;
   }
 
   // Moves to a better point, with more damping until there is one. False when there is none.
-  bool improve(const MatrixXd& hessian, const VectorXd& gradient, const std::vector<Eigen::Index>& moving,
+  bool improve(const Matrix& hessian, const std::vector<double>& gradient, const std::vector<std::size_t>& moving,
                double& damping) {
     constexpr double kLongest = 2;  // of a logarithm: farther away slopes say nothing
     for (; damping <= kMaxDamping; damping *= 8) {
-      VectorXd move = step(hessian, gradient, moving, damping);
-      const double longest = move.cwiseAbs().maxCoeff();
-      if (longest > kLongest) move *= kLongest / longest;
+      const std::vector<double> move = step(hessian, gradient, moving, damping);
+      double longest = 0;
+      for (const double m : move) longest = std::max(longest, std::abs(m));
+      const double scale = longest > kLongest ? kLongest / longest : 1;
       Point trial = point_;
-      for (Eigen::Index i = 0; i < n_; ++i) trial.u[i] = std::clamp(point_.u[i] + move[i], lower(i), upper(i));
+      for (std::size_t i = 0; i < n_; ++i) trial.u[i] = std::clamp(point_.u[i] + scale * move[i], lower(i), upper(i));
       evaluate(trial);
       base_is_point_ = false;
       if (std::isfinite(trial.cost) && trial.cost < point_.cost) {
@@ -263,10 +266,10 @@ class Minimiser {
 
   const FitProblem* problem_;
   std::vector<FreeParameter> free_;
-  Eigen::Index n_;
-  Eigen::Index rows_;
+  std::size_t n_;
+  std::size_t rows_;
   Point point_;
-  MatrixXd slopes_;  // [rows, free]
+  Matrix slopes_;  // [rows, free]
   bool base_is_point_ = true;
   int iterations_ = 0;
   int predictions_ = 0;
@@ -295,11 +298,11 @@ struct Doubtful {
 };
 // Records what was found about every one of the minimiser's parameters, and returns those that the rows narrow down by
 // less than `min_shrinkage`, the least first.
-std::vector<Doubtful> doubtful(const Minimiser& found, const MatrixXd& covariance, double min_shrinkage,
+std::vector<Doubtful> doubtful(const Minimiser& found, const Matrix& covariance, double min_shrinkage,
                                std::vector<FittedParameter>& parameters) {
   std::vector<Doubtful> list;
-  for (Eigen::Index i = 0; i < covariance.rows(); ++i) {
-    const FreeParameter& free = found.free()[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < covariance.rows; ++i) {
+    const FreeParameter& free = found.free()[i];
     FittedParameter& p = of_index(parameters, free.index);
     p.value = found.point().values[free.index];
     p.relative_error = std::sqrt(covariance(i, i));
@@ -316,14 +319,13 @@ std::vector<Doubtful> doubtful(const Minimiser& found, const MatrixXd& covarianc
   return list;
 }
 
-std::vector<Correlation> strong_correlations(const Minimiser& found, const MatrixXd& covariance, double strong) {
+std::vector<Correlation> strong_correlations(const Minimiser& found, const Matrix& covariance, double strong) {
   std::vector<Correlation> list;
-  for (Eigen::Index i = 0; i < covariance.rows(); ++i) {
-    for (Eigen::Index j = i + 1; j < covariance.rows(); ++j) {
+  for (std::size_t i = 0; i < covariance.rows; ++i) {
+    for (std::size_t j = i + 1; j < covariance.rows; ++j) {
       const double c = covariance(i, j) / std::sqrt(covariance(i, i) * covariance(j, j));
       if (std::abs(c) < strong) continue;
-      list.push_back(
-          {found.free()[static_cast<std::size_t>(i)].index, found.free()[static_cast<std::size_t>(j)].index, c});
+      list.push_back({found.free()[i].index, found.free()[j].index, c});
     }
   }
   std::stable_sort(list.begin(), list.end(), [](const Correlation& a, const Correlation& b) {
@@ -335,7 +337,7 @@ std::vector<Correlation> strong_correlations(const Minimiser& found, const Matri
 Slopes slopes_of(const Minimiser& found) {
   Slopes slopes;
   for (const FreeParameter& p : found.free()) slopes.parameters.push_back(p.index);
-  slopes.values.assign(found.slopes().data(), found.slopes().data() + found.slopes().size());
+  slopes.values = found.slopes().values;
   return slopes;
 }
 
@@ -354,7 +356,7 @@ class Elimination {
 
   FitResult run() {
     for (;;) {
-      const MatrixXd covariance = found_->covariance();
+      const Matrix covariance = found_->covariance();
       std::vector<Doubtful> list = doubtful(*found_, covariance, options_->min_shrinkage, result_.parameters);
       std::erase_if(list,
                     [&](const Doubtful& d) { return std::find(kept_.begin(), kept_.end(), d.index) != kept_.end(); });
@@ -411,7 +413,7 @@ class Elimination {
     return true;
   }
 
-  FitResult finish(const MatrixXd& covariance) {
+  FitResult finish(const Matrix& covariance) {
     result_.values = found_->point().values;
     result_.predicted = found_->point().predicted;
     result_.correlations = strong_correlations(*found_, covariance, options_->strong_correlation);

@@ -12,7 +12,7 @@
 #include "estimate/schedule.h"
 #include "graph/random_decoder.h"
 
-namespace llmperf::plan_test {
+namespace llmperf::plans_test {
 
 using estimate::Choices;
 using estimate::Estimate;
@@ -183,4 +183,4 @@ TEST_CASE("equal stages prefill in micro-batches + stages - 1 slots, and decode 
   }
 }
 
-}  // namespace llmperf::plan_test
+}  // namespace llmperf::plans_test

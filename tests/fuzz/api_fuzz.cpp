@@ -1,19 +1,14 @@
 // The JSON of a request through the C interface: whatever it is, there is a result, its texts are JSON, and it is over
 // soon after it is told to be.
 #include <chrono>
-#include <cstdint>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
+#include "fuzz.h"
 #include "llmperf.h"
 
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 llmperf_session* session() {
   static llmperf_session* one = [] {
@@ -32,8 +27,10 @@ llmperf_session* session() {
 using Question = llmperf_result*(llmperf_session*, const char*, size_t);
 constexpr Question* kQuestions[] = {llmperf_estimate, llmperf_explain, llmperf_sweep, llmperf_catalog};
 
+}  // namespace
+
 // Seeds that would fill a repository: a hundred kilobytes of every text field, some of them of patterns and of ranges.
-void long_texts() {
+void prepare_api() {
   constexpr std::string_view kAsk = R"({"kind": "fields"})";
   llmperf_result* listed = llmperf_catalog(session(), kAsk.data(), kAsk.size());
   const auto document = nlohmann::json::parse(llmperf_json(listed, nullptr));
@@ -55,23 +52,14 @@ void long_texts() {
   llmperf_free(listed);
 }
 
-}  // namespace
-
-// Before the first input, so that the limit of one input does not count a thousand others.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  long_texts();
-  return 0;
-}
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string request(reinterpret_cast<const char*>(data + 1), size - 1);
-  llmperf_result* result = kQuestions[data[0] % std::size(kQuestions)](session(), request.data(), request.size());
+void fuzz_api(std::string_view text) {
+  if (text.empty()) return;
+  const std::string request(text.substr(1));
+  llmperf_result* result = kQuestions[byte(text) % std::size(kQuestions)](session(), request.data(), request.size());
   const int status = llmperf_status(result);
   require(status >= 0 && (status <= 3 || status == 130));
   require(nlohmann::json::accept(llmperf_json(result, nullptr)));
   const std::string error = llmperf_error(result, nullptr);
   require(error.empty() == (status == 0 || status == 130) && (error.empty() || nlohmann::json::accept(error)));
   llmperf_free(result);
-  return 0;
 }

@@ -1,23 +1,17 @@
 // The parsers of command-line values: any text gives a value within its rules or a bad-input Error with a message.
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "base/error.h"
 #include "cli/output.h"
 #include "cost/limits.h"
+#include "fuzz.h"
 #include "hardware/runtime.h"
 #include "model/quantization.h"
 
 namespace {
 
 using namespace llmperf;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 template <class Check>
 void accept_or_explain(Check check) {
@@ -33,8 +27,8 @@ bool is_width(double bits) { return std::isfinite(bits) && bits > 0 && bits <= 1
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string text(reinterpret_cast<const char*>(data), size);
+void fuzz_cli(std::string_view input) {
+  const std::string text(input);
   accept_or_explain([&] {
     const std::int64_t value = cli::count_value("--n", text, 1, 1000);
     require(value >= 1 && value <= 1000);
@@ -71,5 +65,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const cost::LimitPrecision precision = cost::parse_limit_precision(text, 16);
     require(is_width(precision.weight_bits) && is_width(precision.kv_bits) && is_width(precision.stored_weight_bits));
   });
-  return 0;
 }

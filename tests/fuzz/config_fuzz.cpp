@@ -1,17 +1,15 @@
 // Hugging Face configs and model descriptors: a text that is accepted must be a model whose parameters can be counted.
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/error.h"
 #include "descriptor/node.h"
+#include "fuzz.h"
 #include "model/parameters.h"
 
 using namespace llmperf;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+void fuzz_config(std::string_view text) {
   try {
     const bool json = text.starts_with('{');
     const auto document = json ? descriptor::parse_json(text, "fuzz.json", descriptor::kConfigRules)
@@ -21,5 +19,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error&) {
     // refused, which is an answer
   }
-  return 0;
 }

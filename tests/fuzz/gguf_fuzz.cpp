@@ -1,24 +1,18 @@
 // GGUF headers: bytes that are accepted describe tensors that lie in the file, bytes that are refused are explained
 // with a place in it. The limit on memory (-rss_limit_mb) checks that no count is believed.
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "model/gguf/file.h"
 
 namespace {
 
 using namespace llmperf;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 void check_tensors(const model::GgufFile& file, std::int64_t size) {
   std::set<std::string_view> names;
@@ -57,10 +51,10 @@ void check_metadata(const model::GgufFile& file, std::int64_t size) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto length = static_cast<std::int64_t>(size);
+void fuzz_gguf(std::string_view text) {
+  const auto length = static_cast<std::int64_t>(text.size());
   try {
-    const model::GgufFile file = model::parse_gguf({reinterpret_cast<const char*>(data), size}, "fuzz.gguf");
+    const model::GgufFile file = model::parse_gguf(text, "fuzz.gguf");
     check_tensors(file, length);
     check_metadata(file, length);
   } catch (const Error& error) {
@@ -69,5 +63,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(!d.message.empty() && d.where.byte && *d.where.byte >= 0 && *d.where.byte <= length);
     }
   }
-  return 0;
 }

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "model/gguf/tensors.h"
 #include "model/weight_layout.h"
 
@@ -17,23 +15,18 @@ namespace {
 using namespace llmperf;
 using model::GgufValue;
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
 class Input {
  public:
-  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  bool empty() const { return at_ == size_; }
-  std::uint8_t byte() { return empty() ? 0 : data_[at_++]; }
+  explicit Input(std::string_view text) : text_(text) {}
+  bool empty() const { return at_ == text_.size(); }
+  std::uint8_t byte() { return empty() ? std::uint8_t{0} : ::byte(text_, at_++); }
   template <class T, std::size_t n>
   const T& pick(const std::array<T, n>& values) {
     return values[byte() % n];
   }
 
  private:
-  const std::uint8_t* data_;
-  std::size_t size_;
+  std::string_view text_;
   std::size_t at_ = 0;
 };
 
@@ -190,13 +183,13 @@ void check_refusal(const Error& error) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Input in(data, size);
+void fuzz_gguf_model(std::string_view text) {
+  Input in(text);
   model::GgufFile file = file_from(in);
   try {
     const model::Decoder decoder = model::parse_gguf_decoder(file);
     require(model::count_parameters(decoder).total > 0);
-    if (decoder.num_layers() > 300) return 0;  // slow to list, and no different
+    if (decoder.num_layers() > 300) return;  // slow to list, and no different
     add_tensors(in, decoder, file);
     const std::vector<model::GgufTensor> tensors = model::match_tensors(decoder, file);
     const model::WeightLayout layout = model::gguf_layout(decoder, tensors, "fuzz");
@@ -205,5 +198,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error& error) {
     check_refusal(error);
   }
-  return 0;
 }

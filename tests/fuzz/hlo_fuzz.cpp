@@ -1,13 +1,12 @@
 // StableHLO and MHLO programs: a text that is accepted must lower to ops whose work is a number, and one that is
 // refused is refused at a place in it.
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "base/error.h"
 #include "cost/work.h"
+#include "fuzz.h"
 #include "program/blocks.h"
 #include "program/flatten.h"
 #include "program/lower.h"
@@ -33,9 +32,9 @@ void check_work(const hlo::Program& program, hlo::Fusion fusion, std::int64_t de
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void fuzz_hlo(std::string_view text) {
   try {
-    const hlo::Module module = hlo::parse_text("fuzz.mlir", std::string(reinterpret_cast<const char*>(data), size));
+    const hlo::Module module = hlo::parse_text("fuzz.mlir", std::string(text));
     hlo::Program program = hlo::flatten(module, {.max_nodes = 5000});
     hlo::recover_blocks(program);
     const std::int64_t devices = hlo::partition(program, {}).devices;
@@ -48,5 +47,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (diagnostic.where.line <= 0 || diagnostic.where.column <= 0) std::abort();
     }
   }
-  return 0;
 }

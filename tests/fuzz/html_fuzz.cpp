@@ -1,20 +1,14 @@
 // Saved results made into HTML: any text gives a page that ends as one, in which nothing of the text is markup or ends
 // a script element, or a bad-input Error with a message.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "report/html/html.h"
 
 namespace {
 
 using namespace llmperf;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 std::size_t count(const std::string& text, std::string_view part) {
   std::size_t found = 0;
@@ -24,15 +18,13 @@ std::size_t count(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string json(reinterpret_cast<const char*>(data), size);
+void fuzz_html(std::string_view text) {
   try {
-    const std::string page = report::render_html(json, report::Language::chinese);
+    const std::string page = report::render_html(std::string(text), report::Language::chinese);
     require(page.ends_with("</html>\n"));
     require(count(page, "<main>") == 1 && count(page, "</main>") == 1);
     require(count(page, "<section") == count(page, "</section>") && count(page, "<td") == count(page, "</td>"));
   } catch (const Error& error) {
     require(error.kind() == ErrorKind::bad_input && !error.diagnostics().empty());
   }
-  return 0;
 }

@@ -1,12 +1,11 @@
 // Files of profilers: what is imported must be a file of measurements that reads back as the same rows, and what is
 // refused is refused as bad input. The first byte chooses the source.
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "import/import.h"
 
 using namespace llmperf;
@@ -35,11 +34,11 @@ void check(const import::Imported& imported) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
+void fuzz_import(std::string_view input) {
+  if (input.empty()) return;
   const std::size_t sources = import::source_names().size();
-  const auto source = static_cast<import::Source>(data[0] % sources);
-  const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
+  const auto source = static_cast<import::Source>(byte(input) % sources);
+  const std::string text(input.substr(1));
   import::Options options;
   if (source == import::Source::hccl_test || source == import::Source::nccl_tests) {
     options.ranks = 8;
@@ -57,8 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     imported = import::import_text(source, text, "fuzz.csv", options);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::bad_input || error.diagnostics().empty()) std::abort();
-    return 0;
+    return;
   }
   check(imported);  // outside of the try: what was imported must not be refused
-  return 0;
 }

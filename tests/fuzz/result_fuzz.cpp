@@ -1,25 +1,14 @@
 // Saved results: any text is a result that can be compared with itself, or a bad-input Error that names the file.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "report/reports.h"
 #include "result/difference.h"
 
-namespace {
-
 using namespace llmperf;
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+void fuzz_result(std::string_view text) {
   try {
     const result::SavedResult saved = result::read_result(text, "fuzz.json");
     const result::Difference d = result::difference(saved, saved);
@@ -32,5 +21,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(error.kind() == ErrorKind::bad_input && !error.diagnostics().empty());
     require(error.diagnostics().front().where.file == "fuzz.json");
   }
-  return 0;
 }

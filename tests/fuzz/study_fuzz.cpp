@@ -1,16 +1,14 @@
 // Scenario files: a text that is accepted must be a study whose commands can be written down.
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "study/study.h"
 
 using namespace llmperf;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+void fuzz_study(std::string_view text) {
   try {
     const study::Study study = study::parse_study(descriptor::parse_yaml(text, "fuzz.yaml"));
     if (study.title.empty() || study.sections.empty()) std::abort();
@@ -23,5 +21,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error&) {
     // refused, which is an answer
   }
-  return 0;
 }

@@ -1,11 +1,11 @@
 // Texts of a sweep: conditions, lists and ranges, lines of rows. Whatever they are, they are read or refused; a list
 // that is read has no value twice, and a line that is read is written so that it reads back the same.
-#include <cstdint>
 #include <cstdlib>
 #include <set>
 #include <string>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "report/format/row_lines.h"
 #include "sweep/condition.h"
 #include "sweep/values.h"
@@ -46,11 +46,11 @@ void check_line(report::LineFormat format, const std::string& text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
+void fuzz_sweep(std::string_view input) {
+  if (input.empty()) return;
+  const std::string text(input.substr(1));
   try {
-    switch (data[0] % 4) {
+    switch (byte(input) % 4) {
       case 0: {
         const sweep::Condition condition(text, kColumns);
         if (condition(sample()) != condition(sample())) std::abort();
@@ -66,5 +66,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   } catch (const Error&) {
   }
-  return 0;
 }

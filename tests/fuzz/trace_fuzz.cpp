@@ -1,17 +1,15 @@
 // Traces of requests: what is accepted is in order, has lengths that a simulation can take, and names no tokens that it
 // has not.
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "serving/trace_file.h"
 
 using namespace llmperf;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+void fuzz_trace(std::string_view text) {
   try {
     const serving::Trace trace = serving::read_trace(text, "fuzz");
     Seconds last;
@@ -30,5 +28,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error&) {
     // refused, which is an answer
   }
-  return 0;
 }

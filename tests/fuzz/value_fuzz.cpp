@@ -1,22 +1,16 @@
 // The parsers of single values and the suggestions for misspelt names: any text gives a value within its rules or
 // nothing.
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "base/dtype.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "fuzz.h"
 
 namespace {
 
 using namespace llmperf;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 template <class Quantity>
 void require_sane(const std::optional<Quantity>& quantity) {
@@ -25,9 +19,7 @@ void require_sane(const std::optional<Quantity>& quantity) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-
+void fuzz_value(std::string_view text) {
   if (const auto value = parse_int(text)) require(std::to_string(*value) == text || text == "-0");
   if (const auto value = parse_double(text)) {
     require(std::isfinite(*value));
@@ -46,5 +38,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(!name_hint(text, kNames).empty());
   require(display_width(quote(text)) <= 70);
   require(display_width(pad(text, 20, true)) >= 20);
-  return 0;
 }

@@ -1,5 +1,5 @@
 // docs/json.md and docs/schema say what the declarations say. After a new key: LLMPERF_UPDATE_DOCS=1
-// build/dev/tests/test_result writes them.
+// build/dev/tests/test_results '[tests/result]' writes them.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

@@ -46,7 +46,7 @@ class Draw {
 Case random_case(std::uint64_t seed) {
   Draw draw(seed);
   const auto kind = static_cast<EngineKind>(draw.between(0, 3));
-  EngineSettings s = test::engine(kind, draw.between(16, 200), 1);
+  EngineSettings s = steps::engine(kind, draw.between(16, 200), 1);
   if (kind == EngineKind::vllm || kind == EngineKind::trtllm) s.block_size = draw.between(1, 20);
   s.max_sequences = draw.between(1, 20);
   s.prefix_caching = draw.chance(0.7);
@@ -106,7 +106,7 @@ double median(Of of) {
 }
 Deployment vllm() {
   Deployment d;
-  d.pool = {.settings = test::engine(EngineKind::vllm, 512, 16), .cost = linear_cost, .blocks = 400};
+  d.pool = {.settings = steps::engine(EngineKind::vllm, 512, 16), .cost = linear_cost, .blocks = 400};
   return d;
 }
 Load busy() {

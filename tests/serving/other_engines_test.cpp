@@ -7,13 +7,13 @@
 namespace llmperf::other_engines_test {
 
 using namespace llmperf::serving;
-using test::StepLog;
+using steps::StepLog;
 
 namespace {
 
-EngineSettings sglang(std::int64_t chunk) { return test::engine(EngineKind::sglang, chunk, 1); }
+EngineSettings sglang(std::int64_t chunk) { return steps::engine(EngineKind::sglang, chunk, 1); }
 EngineSettings trtllm(std::int64_t budget) {
-  EngineSettings s = test::engine(EngineKind::trtllm, budget, 4);
+  EngineSettings s = steps::engine(EngineKind::trtllm, budget, 4);
   s.chunked_prefill = false;
   return s;
 }
@@ -22,7 +22,7 @@ EngineSettings max_utilisation(std::int64_t budget) {
   s.admission = Admission::max_utilisation;
   return s;
 }
-EngineSettings llama(std::int64_t batch) { return test::engine(EngineKind::llama_cpp, batch, 1); }
+EngineSettings llama(std::int64_t batch) { return steps::engine(EngineKind::llama_cpp, batch, 1); }
 
 }  // namespace
 
@@ -265,8 +265,8 @@ TEST_CASE("llama.cpp defers what the cells of a shared cache have no room for") 
 }
 
 TEST_CASE("a sequence whose prompt was computed elsewhere takes its blocks, and waits until they are filled") {
-  const Workload w = test::workload_of({{8, 3}, {8, 3}});
-  EngineSettings s = test::engine(EngineKind::vllm, 32, 4);
+  const Workload w = steps::workload_of({{8, 3}, {8, 3}});
+  EngineSettings s = steps::engine(EngineKind::vllm, 32, 4);
   s.max_sequences = 1;
   Scheduler scheduler(s, w, 10);
   Sequence a = scheduler.make(0, {});

@@ -31,14 +31,14 @@ estimate::StepTime ten_and_rows(const estimate::StepShape& shape) {
 
 Deployment deployment(EngineKind kind = EngineKind::vllm, std::int64_t budget = 64, std::int64_t blocks = 1000) {
   Deployment d;
-  d.pool.settings = test::engine(kind, budget, kind == EngineKind::vllm || kind == EngineKind::trtllm ? 4 : 1);
+  d.pool.settings = steps::engine(kind, budget, kind == EngineKind::vllm || kind == EngineKind::trtllm ? 4 : 1);
   d.pool.settings.asynchronous = false;
   d.pool.cost = ten_and_rows;
   d.pool.blocks = blocks;
   return d;
 }
-Workload sent(const std::vector<test::Ask>& asks, const std::vector<double>& times) {
-  Workload w = test::workload_of(asks);
+Workload sent(const std::vector<steps::Ask>& asks, const std::vector<double>& times) {
+  Workload w = steps::workload_of(asks);
   for (std::size_t i = 0; i < times.size(); ++i) w.requests[i].sent = Seconds{times[i]};
   return w;
 }
@@ -362,7 +362,7 @@ TEST_CASE("requests that nothing has room for are refused before the simulation 
 
 TEST_CASE("it stops when it is told to, and keeps what it has") {
   std::atomic<bool> stop{true};
-  Workload w = sent(std::vector<test::Ask>(1000, {20, 4}), {});
+  Workload w = sent(std::vector<steps::Ask>(1000, {20, 4}), {});
   for (std::size_t i = 0; i < 1000; ++i) w.requests[i].sent = Seconds{static_cast<double>(i)};
   const Run run = simulate(deployment(), w, {.stop = &stop});
   CHECK(run.interrupted);

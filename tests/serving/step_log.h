@@ -14,7 +14,7 @@
 
 #include "serving/scheduler.h"
 
-namespace llmperf::serving::test {
+namespace llmperf::serving::steps {
 
 // A request of which the first tokens are others' as well: up to `shared` the segment `id`.
 struct Ask {
@@ -92,4 +92,4 @@ inline EngineSettings engine(EngineKind kind, std::int64_t budget, std::int64_t 
   return s;
 }
 
-}  // namespace llmperf::serving::test
+}  // namespace llmperf::serving::steps

@@ -5,11 +5,11 @@
 namespace llmperf::vllm_test {
 
 using namespace llmperf::serving;
-using test::StepLog;
+using steps::StepLog;
 
 namespace {
 
-EngineSettings vllm(std::int64_t budget) { return test::engine(EngineKind::vllm, budget, 4); }
+EngineSettings vllm(std::int64_t budget) { return steps::engine(EngineKind::vllm, budget, 4); }
 
 }  // namespace
 
@@ -179,7 +179,7 @@ TEST_CASE("a draft's tokens count in vLLM's budget") {
 }
 
 TEST_CASE("a pipeline's next step goes on with a prompt of which a piece is under way") {
-  const Workload w = test::workload_of({{10, 1}, {3, 1}});
+  const Workload w = steps::workload_of({{10, 1}, {3, 1}});
   Scheduler scheduler(vllm(4), w, 100);
   Sequence a = scheduler.make(0, {});
   Sequence b = scheduler.make(1, {});

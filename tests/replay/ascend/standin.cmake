@@ -57,16 +57,14 @@ add_custom_target(standin_homes ALL
   DEPENDS standin_opapi standin_opapi_nn standin_opapi_math standin_opapi_transformer standin_opapi_reduced
     standin_hccl standin_broken)
 
-if(TARGET test_replay_ascend)
-  add_dependencies(test_replay_ascend standin_homes)
-  target_include_directories(test_replay_ascend PRIVATE ${standin})
-  target_compile_definitions(test_replay_ascend PRIVATE LLMPERF_STANDIN_HOME="${standin_home}")
-  target_link_libraries(test_replay_ascend PRIVATE ${CMAKE_DL_LIBS})
-  # What is loaded once is found again: without CANN is another process.
-  llmperf_add_test(replay_ascend_without_cann $<TARGET_FILE:test_replay_ascend> "[.without_cann]")
-  llmperf_add_test(replay_ascend_reduced_cann $<TARGET_FILE:test_replay_ascend> "[.reduced_cann]")
-  llmperf_add_test(replay_ascend_broken_cann $<TARGET_FILE:test_replay_ascend> "[.broken_cann]")
-endif()
+add_dependencies(test_replay standin_homes)
+target_include_directories(test_replay PRIVATE ${standin})
+target_compile_definitions(test_replay PRIVATE LLMPERF_STANDIN_HOME="${standin_home}")
+target_link_libraries(test_replay PRIVATE ${CMAKE_DL_LIBS})
+# What is loaded once is found again: without CANN is another process.
+llmperf_add_test(replay_ascend_without_cann $<TARGET_FILE:test_replay> "[.without_cann]")
+llmperf_add_test(replay_ascend_reduced_cann $<TARGET_FILE:test_replay> "[.reduced_cann]")
+llmperf_add_test(replay_ascend_broken_cann $<TARGET_FILE:test_replay> "[.broken_cann]")
 
 # The comparison of our declarations with CANN's headers (option LLMPERF_CANN): it accepts the stand-in's, and refuses
 # headers with one other argument.

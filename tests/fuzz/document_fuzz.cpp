@@ -1,13 +1,14 @@
-// Reads every value of a document in every way, as the file readers do.
-#pragma once
-
+// Documents: every value of one is read in every way, as the readers of files do.
 #include <array>
 #include <string>
 
 #include "base/error.h"
 #include "descriptor/reader.h"
+#include "fuzz.h"
 
-inline void walk(llmperf::descriptor::Reader reader) {
+namespace {
+
+void walk(llmperf::descriptor::Reader reader) {
   using namespace llmperf::descriptor;
   constexpr std::array<std::string_view, 3> kChoices = {"rms", "layer", "none"};
   const std::vector<Node::Entry>& entries = reader.node().entries;
@@ -44,4 +45,13 @@ void parse_and_walk(Parse parse) {
     problems.throw_if_any();
   } catch (const llmperf::Error&) {
   }
+}
+
+}  // namespace
+
+void fuzz_json(std::string_view text) {
+  parse_and_walk([text] { return llmperf::descriptor::parse_json(text, "fuzz.json"); });
+}
+void fuzz_yaml(std::string_view text) {
+  parse_and_walk([text] { return llmperf::descriptor::parse_yaml(text, "fuzz.yaml"); });
 }
