@@ -216,13 +216,10 @@ std::string title_of(const Json& json, const Labels& labels) {
 
 // "predicted: vllm on rtx4090 · batch 1 · prompt 512 · …"
 std::string subtitle_of(const Json& json, const Labels& labels) {
-  constexpr std::string_view kPredicted = "predicted: ";
   std::vector<std::string> parts;
   for (const char* key : {"label", "selection"}) {
     const std::string text = find_text(json, key);
-    const bool predicted = text.starts_with(kPredicted);
-    if (!text.empty())
-      parts.push_back(predicted ? labels.text("predicted_by", {text.substr(kPredicted.size())}) : text);
+    if (!text.empty()) parts.push_back(labels.sentence(text));
   }
   for (const char* key : {"batch", "prompt_tokens", "generate_tokens", "global_batch", "micro_batch", "sequence_tokens",
                           "videos", "steps", "weights", "kv", "devices"}) {

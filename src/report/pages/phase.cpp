@@ -127,8 +127,7 @@ std::string op_name(const Phase& p, const graph::Op& op, const model::Decoder* m
   return layers.empty() ? name : fmt::format("{} ({})", name, layers);
 }
 
-Table op_table(const Phase& p, const model::Decoder* model) {
-  const bool hides = std::ranges::any_of(p.ops, [](const OpEstimate& o) { return o.hidden.value > 0; });
+Table op_table(const Phase& p, const model::Decoder* model, bool hidden) {
   Table t = table_of(
       fmt::format("Ops of {}{}", p.name, p.last.context > p.first.context ? ": mean step; shapes as in the first" : ""),
       "<op, <shape, count, FLOPs, bytes, time, share, <bound, of roof", p.ops, [&](const OpEstimate& o) {
@@ -140,7 +139,7 @@ Table op_table(const Phase& p, const model::Decoder* model) {
                      (o.work.bytes() + o.work.network) * count, o.step_time(), Share{o.step_time() / p.time},
                      o.time.bound, Share{o.time.roof / o.time.total});
       });
-  if (!hides) return t;
+  if (!hidden) return t;
   t.columns.push_back({"hidden"});
   for (std::size_t i = 0; i < p.ops.size(); ++i) {
     t.rows[i].push_back(p.ops[i].hidden.value > 0 ? format_seconds(p.ops[i].hidden) : "");

@@ -45,9 +45,9 @@ inline std::string bound_shares(const estimate::Phase& phase) { return bound_sha
 // The op's name, with the layers it is of where ops of that name are of several kinds of layers of `model`, which is
 // null for other models than decoders.
 std::string op_name(const estimate::Phase& phase, const graph::Op& op, const model::Decoder* model);
-// A row for each phase; a row for each op of a step.
+// A row for each phase; a row for each op of a step, where that is asked for with what of it runs beside others.
 Table phases_table(std::span<const estimate::Phase> phases, std::string title = "Phases (one step)");
-Table op_table(const estimate::Phase& phase, const model::Decoder* model = nullptr);
+Table op_table(const estimate::Phase& phase, const model::Decoder* model = nullptr, bool hidden = false);
 Table ops_csv(std::span<const estimate::Phase> phases, Also also = Also::nothing);
 // What takes the memory of a device, and what share of it; the capacity itself becomes the last row.
 Table device_memory_table(std::string title, const cost::Memory& memory, Bytes capacity);

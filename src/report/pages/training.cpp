@@ -160,7 +160,7 @@ Document document(const Training& training, Detail detail) {
   doc.push_back(memory_table(e));
   if (e.plan.devices() > 1) doc.push_back(communication_table(e));
   if (detail == Detail::ops) {
-    for (const Phase& p : e.phases) doc.push_back(op_table(p));
+    for (const Phase& p : e.phases) doc.push_back(op_table(p, nullptr, true));
   }
   doc.push_back(rests_on(setup, figures_used(setup), setup.notes));
   return doc;
