@@ -56,10 +56,15 @@ bool is_share(std::string_view key) {
 // What stands for a quantity that the object it is in is named by: "p99" of "ttft_s".
 bool is_statistic(std::string_view key) { return one_of(key, {"mean", "p50", "p90", "p95", "p99", "low", "high"}); }
 
+std::string share_text(double share) {
+  const std::string text = format_share(share);
+  return text == "-0.0 %" ? "0.0 %" : text;
+}
+
 std::string quantity_text(std::string_view key, double value, std::string_view parent) {
   if (is_statistic(key) && parent.ends_with("_s")) return quantity_text(parent, value);
   if (parent == "ttft" || parent == "itl") return format_share(value);  // of its causes
-  if (is_share(key)) return format_share(value);
+  if (is_share(key)) return share_text(value);
   return value < 0 ? "-" + magnitude(key, -value, parent) : magnitude(key, value, parent);
 }
 
@@ -76,9 +81,8 @@ std::string readable(const std::string& column, const std::string& value) {
 }
 
 std::string signed_share(double share) {
-  const std::string text = format_share(share);
-  if (text == "0.0 %" || text == "-0.0 %") return "0.0 %";
-  return share > 0 ? "+" + text : text;
+  const std::string text = share_text(share);
+  return share > 0 && text != "0.0 %" ? "+" + text : text;
 }
 
 }  // namespace llmperf::report

@@ -49,7 +49,7 @@ class TextVisitor final : public Visitor {
     if (!std::isfinite(value)) return;
     const bool inside = path_.size() > 1 && !path_[path_.size() - 2]->spread;
     const Field& field = *path_.back();
-    text(field.unit == Unit::share  ? format_share(value)
+    text(field.unit == Unit::share  ? share_text(value)
          : field.unit == Unit::held ? format_bytes_binary(Bytes{value})
                                     : quantity_text(field.key, value, inside ? path_[path_.size() - 2]->key : ""));
   }
