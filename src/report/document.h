@@ -1,6 +1,8 @@
 // What a command prints, before a format is chosen: a document for people, a table for spreadsheets, JSON for scripts.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <string>
 #include <utility>
@@ -31,6 +33,10 @@ struct Fields {
   std::string title;  // may be empty
   std::vector<std::pair<std::string, std::string>> rows;
   void add(std::string label, std::string value) { rows.emplace_back(std::move(label), std::move(value)); }
+  template <class... T>
+  requires(sizeof...(T) > 0) void add(std::string label, fmt::format_string<const T&...> text, const T&... values) {
+    add(std::move(label), fmt::format(text, values...));
+  }
 };
 
 struct Heading {

@@ -19,8 +19,8 @@ std::string number_text(double value);
 inline std::string count_text(std::int64_t n) { return format_count(static_cast<double>(n)); }
 // A CSV value by its column: "ttft_s" 0.0486 -> "48.6 ms".
 std::string readable(const std::string& column, const std::string& value);
-// "ttft_s" -> "TTFT".
-std::string heading_of(const std::string& column);
+// A share, without a sign where it is next to nothing.
+std::string share_text(double share);
 // A share with its sign: "+1.3 %".
 std::string signed_share(double share);
 

@@ -1,7 +1,6 @@
 // Results as tables of plain cells: CSV.
 #pragma once
 
-#include <initializer_list>
 #include <ranges>
 #include <string_view>
 
@@ -15,10 +14,14 @@ inline void add_file(Document& page, const std::string& name, std::string_view f
   if (!file.empty()) page.push_back(Paragraph{name + ": " + std::string(file) + ", in place of the built-in file"});
 }
 
-// Rows of results of one type, filled one after the other: of all columns, or of those of `keys` in their order.
+// What stands between commas.
+std::vector<std::string_view> listed(std::string_view text);
+
+// Rows of results of one type, filled one after the other: of all columns, or of those of `keys` in their order, "name,
+// time_s".
 class RowTable {
  public:
-  explicit RowTable(const Type& type, std::initializer_list<std::string_view> keys = {});
+  explicit RowTable(const Type& type, std::string_view keys = {});
   void add(const void* object);
   Table done() { return std::move(table_); }
 
@@ -30,7 +33,7 @@ class RowTable {
 };
 
 template <std::ranges::range Results>
-Table csv_of(const Results& results, std::initializer_list<std::string_view> keys = {}) {
+Table csv_of(const Results& results, std::string_view keys = {}) {
   RowTable table(type_of<std::ranges::range_value_t<Results>>(), keys);
   for (const auto& result : results) table.add(&result);
   return table.done();

@@ -28,11 +28,6 @@ struct LayerKind {
   bool experts() const { return layer->feed_forward.experts.has_value(); }
 };
 
-struct GgufSizes {
-  const ModelShown* of;
-  bool read() const { return of->file != nullptr; }
-};
-
 }  // namespace
 
 // ---- Models
@@ -134,24 +129,24 @@ Type fields_of(Fields<TypeShare> f) {
       .of<&T::bytes>("bytes", "of all of them");
 }
 
-Type fields_of(Fields<GgufSizes> f) {
-  using G = GgufSizes;
-  constexpr auto read = [](const G& g) { return g.read(); };
-  return f.of("file_bytes", "of all shards", [](const G& g) { return g.of->file_size(); })
-      .of("predicted", "true: from the rules, metadata estimated", [](const G& g) { return !g.read(); })
-      .of("types", "largest first", [](const G& g) { return g.of->types(); })
+Type gguf_sizes(Fields<ModelShown> f) {
+  using G = ModelShown;
+  constexpr auto read = [](const G& g) { return g.file != nullptr; };
+  return f.of("file_bytes", "of all shards", [](const G& g) { return g.file_size(); })
+      .of("predicted", "true: from the rules, metadata estimated", [](const G& g) { return g.file == nullptr; })
+      .of("types", "largest first", [](const G& g) { return g.types(); })
       .only_where(read)
-      .of("path", "of a file that was read", [](const G& g) { return g.of->file->path; })
-      .of("version", "likewise", [](const G& g) { return g.of->file->version; })
+      .of("path", "of a file that was read", [](const G& g) { return g.file->path; })
+      .of("version", "likewise", [](const G& g) { return g.file->version; })
       .of("byte_order", "likewise: \"big\" or \"little\"",
-          [](const G& g) { return g.of->file->big_endian ? "big" : "little"; })
-      .of("shards", "likewise: how many", [](const G& g) { return g.of->file->shards.size(); });
+          [](const G& g) { return g.file->big_endian ? "big" : "little"; })
+      .of("shards", "likewise: how many", [](const G& g) { return g.file->shards.size(); });
 }
 
 Type fields_of(Fields<ModelShown> f) {
   using M = ModelShown;
   return f.of("name", "built-in name", [](const M& m) { return m.model.name; })
-      .of("hf_id", "as published; may be empty", [](const M& m) { return m.model.hf_id; })
+      .of("hf_id: Hugging Face", "as published; may be empty", [](const M& m) { return m.model.hf_id; })
       .of("architecture", "Hugging Face's model type", [](const M& m) { return m.model.architecture; })
       .of("source", "of the dimensions", [](const M& m) { return m.model.source; })
       .of("notes", "may be empty", [](const M& m) { return m.model.notes; })
@@ -159,9 +154,10 @@ Type fields_of(Fields<ModelShown> f) {
           [](const M& m) { return m.model.assumed; })
       .only_when([](const M& m) { return !m.model.assumed.empty(); })
       .of("hidden_size", "width of a token", [](const M& m) { return m.model.hidden; })
-      .of("num_layers", "of all kinds", [](const M& m) { return m.model.num_layers(); })
+      .of("num_layers: layers", "of all kinds", [](const M& m) { return m.model.num_layers(); })
       .of("vocab_size", "tokens", [](const M& m) { return m.model.vocab; })
-      .of("max_position", "trained context; null: not stated", [](const M& m) { return m.model.max_position; })
+      .of("max_position: trained context", "trained context; null: not stated",
+          [](const M& m) { return m.model.max_position; })
       .of("tied_embeddings", "whether lm_head is the embedding", [](const M& m) { return m.model.tied_embeddings; })
       .of("layer_kinds", "distinct layers",
           [](const M& m) {
@@ -180,7 +176,7 @@ Type fields_of(Fields<ModelShown> f) {
       .of<&M::kv_per_token>("kv_bytes_per_token", "while no window is full")
       .of<&M::state>("state_bytes_per_sequence", "of recurrences, where there are such")
       .only_when([](const M& m) { return m.state.value > 0; })
-      .of("gguf", "null but for GGUF files and types", [](const M& m) { return GgufSizes{&m}; })
+      .group<&gguf_sizes>("gguf", "null but for GGUF files and types")
       .when([](const M& m) { return m.tensors != nullptr; })
       .of<&M::rows>("tensors", "with `--detail tensors` only")
       .only_when([](const M& m) { return m.list_tensors; });
@@ -280,32 +276,21 @@ Type fields_of(Fields<model::VideoPart> f) {
       .of<&P::total>("parameters", "of all of them");
 }
 
-namespace {
-
-// The same numbers, as totals and part by part.
-struct VideoTotals {
-  const model::VideoParameters* of;
-};
-struct VideoParts {
-  const model::VideoParameters* of;
-};
-
-Type fields_of(Fields<VideoTotals> f) {
-  using T = VideoTotals;
-  return f.of("total", "of the transformer", [](const T& t) { return t.of->total; })
-      .of("activated", "likewise", [](const T& t) { return t.of->total; })
-      .of("layers", "of its blocks", [](const T& t) { return t.of->blocks; })
-      .of("text_encoder", "beside it", [](const T& t) { return t.of->text_encoder_total; })
-      .of("autoencoder", "both halves", [](const T& t) { return t.of->autoencoder_total; });
+Type video_totals(Fields<VideoModelShown> f) {
+  using T = VideoModelShown;
+  return f.of("total", "of the transformer", [](const T& t) { return t.parameters.total; })
+      .of("activated", "likewise", [](const T& t) { return t.parameters.total; })
+      .of("layers", "of its blocks", [](const T& t) { return t.parameters.blocks; })
+      .of("text_encoder", "beside it", [](const T& t) { return t.parameters.text_encoder_total; })
+      .of("autoencoder", "both halves", [](const T& t) { return t.parameters.autoencoder_total; });
 }
-Type fields_of(Fields<VideoParts> f) {
-  using P = VideoParts;
-  return f.of("transformer", "part by part", [](const P& p) { return p.of->transformer; })
-      .of("text_encoder", "likewise", [](const P& p) { return p.of->text_encoder; })
-      .of("autoencoder", "likewise", [](const P& p) { return p.of->autoencoder; });
+Type video_parts(Fields<VideoModelShown> f) {
+  using V = VideoModelShown;
+  using P = model::VideoParameters;
+  return f.of<&V::parameters, &P::transformer>("transformer", "part by part")
+      .of<&V::parameters, &P::text_encoder>("text_encoder", "likewise")
+      .of<&V::parameters, &P::autoencoder>("autoencoder", "likewise");
 }
-
-}  // namespace
 
 Type fields_of(Fields<VideoModelShown> f) {
   using V = VideoModelShown;
@@ -325,21 +310,14 @@ Type fields_of(Fields<VideoModelShown> f) {
       .of("guidance_scale", "of the sampler", [](const V& v) { return v.model.sampler.guidance_scale; })
       .of("frames_per_second", "for a second asked for", [](const V& v) { return v.model.frames_per_second; })
       .of("frame_rate", "that it is played at", [](const V& v) { return v.model.frame_rate; })
-      .of("parameters", "exact", [](const V& v) { return VideoTotals{&v.parameters}; })
-      .of("parts", "that add up to these", [](const V& v) { return VideoParts{&v.parameters}; });
+      .group<&video_totals>("parameters", "exact")
+      .group<&video_parts>("parts", "that add up to these");
 }
 
-namespace {
-struct ListedParameters {
-  std::int64_t total = 0;
-  std::int64_t activated = 0;
-  static Type fields() {
-    return Fields<ListedParameters>()
-        .of<&ListedParameters::total>("total", "tied weights once")
-        .of<&ListedParameters::activated>("activated", "that one token uses");
-  }
-};
-}  // namespace
+Type listed_parameters(Fields<ModelListed> f) {
+  return f.of<&ModelListed::total>("total", "tied weights once")
+      .of<&ModelListed::activated>("activated", "that one token uses");
+}
 
 Type fields_of(Fields<ModelListed> f) {
   using M = ModelListed;
@@ -357,9 +335,7 @@ Type fields_of(Fields<ModelListed> f) {
       .json<&M::architecture>("architecture", "Hugging Face's model type, or that of a video model")
       .json<&M::file>("file", kReplaces)
       .only_when([](const M& m) { return !m.file.empty(); })
-      .of("parameters", "exact", [](const M& m) {
-        return ListedParameters{m.total, m.activated};
-      });
+      .group<&listed_parameters>("parameters", "exact");
 }
 Type fields_of(Fields<ModelList> f) { return f.of<&ModelList::models>("models", "built-in ones"); }
 
@@ -393,11 +369,11 @@ Type fields_of(Fields<hardware::MemoryLevel> f) {
   return f.of<&M::name>("name", "\"L2\", \"HBM\"")
       .of<&M::per_tile>("per_tile", "whether the figures are of one tile")
       .of<&M::capacity>("capacity_bytes", "what software can use; null: not stated")
-      .of<&M::board>("board_bytes", "what is built in; null: not stated")
-      .of<&M::capacity_note>("capacity_note", "who reports it; may be empty")
+      .of<&M::board>("board_bytes: built in", "what is built in; null: not stated")
+      .of<&M::capacity_note>("capacity_note: where the capacity is from", "who reports it; may be empty")
       .of<&M::bandwidth>("bandwidth_bytes_per_s", "null: not stated")
       .of<&M::provenance>("provenance", "of the capacity")
-      .of<&M::bandwidth_provenance>("bandwidth_provenance", "of the bandwidth");
+      .of<&M::bandwidth_provenance>("bandwidth_provenance: provenance of the bandwidth", "of the bandwidth");
 }
 
 Type fields_of(Fields<hardware::Interconnect> f) {
@@ -443,15 +419,16 @@ Type fields_of(Fields<hardware::TileArray> f) {
   return f.of<&T::tiles>("tiles", "how many")
       .of<&T::mesh_x>("mesh_x", "columns")
       .of<&T::mesh_y>("mesh_y", "rows")
-      .of<&T::noc_link>("noc_link_bytes_per_s", "from tile to tile")
+      .of<&T::noc_link>("noc_link_bytes_per_s: NoC link", "from tile to tile")
       .of<&T::hop_latency>("hop_latency_s", "of a link")
       .of<&T::dram_latency>("dram_latency_s", "of an access")
-      .of<&T::used_x>("grid_x", "columns that programs run on")
-      .of<&T::used_y>("grid_y", "rows that they run on")
+      .of<&T::used_x>("grid_x: columns in use", "columns that programs run on")
+      .of<&T::used_y>("grid_y: rows in use", "rows that they run on")
       .of<&T::rings>("rings", "the links close to rings, in both directions")
       .of<&T::multicast>("multicast_bytes_per_s", "of one sender to several tiles; null: as a link")
-      .of<&T::tile_dram>("tile_dram_bytes_per_s", "that one tile gets from the DRAM; null: all of it")
-      .of<&T::matrix_feed>("matrix_feed_bytes_per_s", "operands for a tile's matrix unit; null: not a bound")
+      .of<&T::tile_dram>("tile_dram_bytes_per_s: DRAM to a tile", "that one tile gets from the DRAM; null: all of it")
+      .of<&T::matrix_feed>("matrix_feed_bytes_per_s: feed of the matrix unit",
+                           "operands for a tile's matrix unit; null: not a bound")
       .of<&T::granule>("granule", "rows, columns and depth that the matrix unit rounds up to")
       .of<&T::shared_issue>("shared_issue", "times of matrix and vector unit add up")
       .of<&T::launch>("launch_s", "of every op")
@@ -515,7 +492,7 @@ Type fields_of(Fields<hardware::Device> f) {
       .of<&D::power_w>("power_w", "null: not stated")
       .of<&D::power_shares>("power_shares", "of it, where they were measured; else null")
       .of<&D::prices>("prices", "as they were asked for; may be empty")
-      .of<&estimate::hour_price>("hour_price", "that costs are computed with; null: none")
+      .of<&estimate::hour_price>("hour_price: price of an hour", "that costs are computed with; null: none")
       .of<&D::peaks>("peaks", "dense rates")
       .of<&D::memory>("memory", "near to far")
       .of<&D::package>("package", "between the dies of a card")
@@ -601,7 +578,7 @@ Type fields_of(Fields<RuntimeParameter> f) {
       .of("value", "in the unit", [](const P& p) { return p.profile->values[p.index]; })
       .of("unit", "\"s\", \"B/s\"; empty for shares, exponents and counts", [](const P& p) { return p.info().unit; })
       .of("provenance", "of the value", [](const P& p) { return p.profile->provenance[p.index]; })
-      .of("uncertainty", "relative; null unless fitted", [](const P& p) { return p.profile->uncertainty[p.index]; })
+      .of("uncertainty: %", "relative; null unless fitted", [](const P& p) { return p.profile->uncertainty[p.index]; })
       .when([](const P& p) { return p.fitted(); })
       .of("default", "without a profile that says better", [](const P& p) { return p.info().initial; })
       .of("meaning", "in words", [](const P& p) { return p.info().meaning; });
@@ -617,8 +594,8 @@ Type fields_of(Fields<hardware::FittedError> f) {
   using E = hardware::FittedError;
   return f.of<&E::group>("group", "\"prefill\", \"decode\" or a kind of op")
       .of<&E::rows>("rows", "that were left out of fits")
-      .of<&E::mean>("mean", "absolute, relative")
-      .of<&E::p90>("p90", "nine of ten were within this")
+      .of<&E::mean>("mean: %", "absolute, relative")
+      .of<&E::p90>("p90: %", "nine of ten were within this")
       .of<&E::bias>("bias", "mean with its sign");
 }
 

@@ -125,6 +125,8 @@ Type fields_of(Fields<MeasurementList> f);
 
 Type fields_of(Fields<model::ParameterCounts> f);
 Type fields_of(Fields<hardware::Device> f);
+Type fields_of(Fields<hardware::Price> f);
+Type fields_of(Fields<hardware::FittedError> f);
 Type fields_of(Fields<hardware::RuntimeProfile> f);
 
 }  // namespace llmperf::result

@@ -5,80 +5,60 @@
 namespace llmperf::result {
 namespace {
 
-struct ComparedInputs {
-  const TextComparison* of;
-  const estimate::Setup& setup() const { return *of->setup; }
-  const graph::Execution& execution() const { return of->setup->execution; }
-  const estimate::Scenario& scenario() const { return of->scenario; }
-  const estimate::CompareStep& first() const { return of->comparison->steps.front(); }
-  const estimate::CompareStep& last() const { return of->comparison->steps.back(); }
-};
-struct ComparedVideoInputs {
-  const VideoComparison* of;
-  const estimate::VideoSetup& setup() const { return *of->setup; }
-  const graph::VideoExecution& execution() const { return of->setup->execution; }
-  const estimate::VideoScenario& scenario() const { return of->setup->scenario; }
-  const estimate::CompareStep& first() const { return of->comparison->steps.front(); }
-  const estimate::CompareStep& last() const { return of->comparison->steps.back(); }
-};
-// How steps are launched.
-struct Dispatches {
-  const estimate::CompareStep* step;
-};
-
-template <class Inputs>
-Fields<Inputs> model_device_and_runtime() {
-  return model_and_device<Inputs>().of("runtime", "the profile's name; null: the speed of light", [](const Inputs& i) {
-    return i.setup().profile ? std::optional(i.setup().profile->name) : std::nullopt;
+template <class R>
+Fields<R> model_device_and_runtime() {
+  return model_and_device<R>().of("runtime", "the profile's name; null: the speed of light", [](const R& r) {
+    return r.setup->profile ? std::optional(r.setup->profile->name) : std::nullopt;
   });
 }
 
 }  // namespace
 
-Type fields_of(const Fields<ComparedInputs>&) {
-  using I = ComparedInputs;
+Type compared_inputs(Fields<TextComparison>) {
+  using I = TextComparison;
   using S = estimate::Scenario;
-  using Step = estimate::CompareStep;
   return model_device_and_runtime<I>()
-      .of<&I::of, &TextComparison::execution>("execution", "as asked for; null: the runtime's own")
-      .when([](const I& i) { return !i.of->execution.empty(); })
+      .of<&I::execution>("execution", "as asked for; null: the runtime's own")
+      .when([](const I& i) { return !i.execution.empty(); })
       .of<&I::scenario, &S::batch>("batch", "requests that are prefilled together")
       .of<&I::scenario, &S::prompt>("prompt_tokens", "of each request")
       .of<&I::scenario, &S::generate>("generate_tokens", "of each request")
-      .of("weights", "type", [](const I& i) { return i.execution().weights.name; })
-      .of("kv", "type", [](const I& i) { return i.execution().kv.name(); })
-      .of<&I::execution, &graph::Execution::activations>("activations", "type")
-      .of<&I::first, &Step::options>("options", "of the first set")
-      .of<&I::last, &Step::options>("with", "of the last")
-      .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
-      .of<&I::execution, &graph::Execution::plan>("plan", "how the model is spread over them")
-      .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
+      .of("weights", "type", [](const I& i) { return i.setup->execution.weights.name; })
+      .of("kv", "type", [](const I& i) { return i.setup->execution.kv.name(); })
+      .of<&I::setup, &estimate::Setup::execution, &graph::Execution::activations>("activations", "type")
+      .of("options", "of the first set", [](const I& i) { return i.comparison->steps.front().options; })
+      .of("with", "of the last", [](const I& i) { return i.comparison->steps.back().options; })
+      .of("devices", "of the plan", [](const I& i) { return i.setup->execution.plan.devices(); })
+      .of<&I::setup, &estimate::Setup::execution, &graph::Execution::plan>("plan", "how the model is spread over them")
+      .of("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; });
 }
 
-Type fields_of(const Fields<ComparedVideoInputs>&) {
-  using I = ComparedVideoInputs;
+Type compared_video_inputs(Fields<VideoComparison>) {
+  using I = VideoComparison;
+  using V = estimate::VideoSetup;
   using E = graph::VideoExecution;
-  using Step = estimate::CompareStep;
   return model_device_and_runtime<I>()
-      .of("height", "pixels", [](const I& i) { return i.execution().shape.size.height; })
-      .of("width", "pixels", [](const I& i) { return i.execution().shape.size.width; })
-      .of("frames", "of a video", [](const I& i) { return i.execution().shape.frames; })
-      .of<&I::execution, &E::videos>("videos", "generated together")
-      .of<&I::scenario, &estimate::VideoScenario::steps>("steps", "of denoising")
-      .of<&I::execution, &E::guidance>("guidance", "whether classifier-free")
-      .of<&I::execution, &E::text_tokens>("text_tokens", "of the prompt")
-      .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
-      .of<&I::execution, &E::activations>("activations", "type")
-      .of<&I::first, &Step::options>("options", "of the first set")
-      .of<&I::last, &Step::options>("with", "of the last")
-      .of<&I::setup, &estimate::VideoSetup::devices>("devices", "of the plan")
-      .of<&I::execution, &E::plan>("plan", "how the model is spread over them")
-      .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
+      .of("height", "pixels", [](const I& i) { return i.setup->execution.shape.size.height; })
+      .of("width", "pixels", [](const I& i) { return i.setup->execution.shape.size.width; })
+      .of("frames", "of a video", [](const I& i) { return i.setup->execution.shape.frames; })
+      .of<&I::setup, &V::execution, &E::videos>("videos", "generated together")
+      .of<&I::setup, &V::scenario, &estimate::VideoScenario::steps>("steps", "of denoising")
+      .of<&I::setup, &V::execution, &E::guidance>("guidance", "whether classifier-free")
+      .of<&I::setup, &V::execution, &E::text_tokens>("text_tokens", "of the prompt")
+      .of<&I::setup, &V::weights_name>("weights", "of the transformer")
+      .of<&I::setup, &V::execution, &E::activations>("activations", "type")
+      .of("options", "of the first set", [](const I& i) { return i.comparison->steps.front().options; })
+      .of("with", "of the last", [](const I& i) { return i.comparison->steps.back().options; })
+      .of<&I::setup, &V::devices>("devices", "of the plan")
+      .of<&I::setup, &V::execution, &E::plan>("plan", "how the model is spread over them")
+      .of("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; });
 }
 
-Type fields_of(Fields<Dispatches> f) {
-  return f.of<&Dispatches::step, &estimate::CompareStep::dispatch>("prefill", "the prefill")
-      .of<&Dispatches::step, &estimate::CompareStep::decode_dispatch>("decode", "a decode step");
+// How steps are launched.
+Type dispatches(Fields<TextCompareStep> f) {
+  using T = TextCompareStep;
+  return f.of<&T::step, &estimate::CompareStep::dispatch>("prefill", "the prefill")
+      .of<&T::step, &estimate::CompareStep::decode_dispatch>("decode", "a decode step");
 }
 
 Type fields_of(Fields<estimate::OpSide> f) {
@@ -108,13 +88,13 @@ Type fields_of(Fields<estimate::OpDifference> f) {
           [](const O& o) { return !o.after.present   ? "before"
                                   : o.before.present ? "both"
                                                      : "after"; })
-      .of<&O::before, &S::time>("time_before_s", "what they add to the step")
-      .of<&O::after, &S::time>("time_after_s", "likewise")
+      .of<&O::before, &S::time>("time_before_s: before", "what they add to the step")
+      .of<&O::after, &S::time>("time_after_s: after", "likewise")
       .of<&O::gain>("gain_s", "the difference")
       .of<&O::before, &S::bytes>("bytes_before", "through memory")
       .of<&O::after, &S::bytes>("bytes_after", "likewise")
-      .of<&O::before, &S::network>("network_bytes_before", "sent")
-      .of<&O::after, &S::network>("network_bytes_after", "likewise")
+      .of<&O::before, &S::network>("network_bytes_before: bytes sent before", "sent")
+      .of<&O::after, &S::network>("network_bytes_after: bytes sent after", "likewise")
       .of<&O::before, &S::launches>("launches_before", "kernels on the device")
       .of<&O::after, &S::launches>("launches_after", "likewise");
 }
@@ -163,21 +143,22 @@ Type fields_of(const Fields<TextCompareStep>&) {
   using T = TextCompareStep;
   constexpr auto profile = [](const T& t) { return t.profile; };
   return with_times(option_fields<T>()
-                        .of("execution", "how steps are launched; null without a profile",
-                            [](const T& t) { return t.profile ? std::optional(Dispatches{t.step}) : std::nullopt; })
                         .where(profile)
+                        .group<&dispatches>("execution", "how steps are launched; null without a profile")
                         .row<&T::step, &Step::dispatch>("prefill_execution", "how it is launched")
                         .row<&T::step, &Step::decode_dispatch>("decode_execution", "how it is launched")
                         .always(),
-                    {"ttft_s", "tpot_s", "ttft_gain_s", "tpot_gain_s"},
+                    {"ttft_s", "tpot_s", "ttft_gain_s: gain of TTFT", "tpot_gain_s: gain of TPOT"},
                     {"the prefill", "the mean decode step; null with one generated token"})
       .of<&T::step, &Step::phases>("phases", "against that step");
 }
 
 Type fields_of(const Fields<VideoCompareStep>&) {
   using S = VideoCompareStep;
-  return with_times(option_fields<S>(), {"step_s", "generation_s", "step_gain_s", "generation_gain_s"},
-                    {"a denoising step", "the generation"})
+  return with_times(
+             option_fields<S>(),
+             {"step_s", "generation_s", "step_gain_s: gain of a step", "generation_gain_s: gain of the generation"},
+             {"a denoising step", "the generation"})
       .of<&S::step, &Step::step_utilisation>("step_utilisation", "of the matrix peak")
       .when([](const S& s) { return s.step->fits; })
       .of<&S::step, &Step::classes>("classes", "of a step, against that step, the largest gain first");
@@ -186,7 +167,7 @@ Type fields_of(const Fields<VideoCompareStep>&) {
 Type fields_of(Fields<TextComparison> f) {
   using C = TextComparison;
   return f.of("label", "the profile both sets run under", [](const C& c) { return profile_label(*c.setup); })
-      .of("inputs", "the request", [](const C& c) { return ComparedInputs{&c}; })
+      .group<&compared_inputs>("inputs", "the request")
       .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
       .of<&C::comparison, &estimate::Comparison::phases>("phases", "of the whole difference; none unless both fit")
       .of<&C::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
@@ -196,7 +177,7 @@ Type fields_of(Fields<VideoComparison> f) {
   using C = VideoComparison;
   using V = estimate::Comparison;
   return f.of("label", "the profile both sets run under", [](const C& c) { return profile_label(*c.setup); })
-      .of("inputs", "the request", [](const C& c) { return ComparedVideoInputs{&c}; })
+      .group<&compared_video_inputs>("inputs", "the request")
       .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
       .of<&C::comparison, &V::classes>("classes", "of the whole difference; none unless both fit")
       .of<&C::comparison, &V::phases>("phases", "likewise")

@@ -363,7 +363,7 @@ Type fields_of(Fields<FigureChange> f) {
       .of<&C::after>("after", "as estimated")
       .of<&C::change>("change", "after less before")
       .of("relative_change", "of the value before", [](const C& c) { return relative_change(c.before, c.after); })
-      .of<&C::inside_band>("inside_error_band",
+      .of<&C::inside_band>("inside_error_band: within the error band",
                            "whether the intervals of the two mean errors touch; null for numbers without a band")
       .named("figure change");
 }
@@ -383,7 +383,7 @@ Type fields_of(Fields<OpChange> f) {
       .json("relative_change", "null unless both sides run it",
             [](const O& o) { return relative_change(o.before.time, o.after.time); })
       .when([](const O& o) { return o.before.present && o.after.present; })
-      .of("share_of_change", "of the phase's; null where that is nothing",
+      .of("share_of_change: %", "of the phase's; null where that is nothing",
           [](const O& o) { return o.change() / o.whole; })
       .when([](const O& o) { return o.whole != 0; })
       .of<&O::before, &S::count>("count_before", "executions")

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
 
+#include "base/text.h"
 #include "result/catalog.h"
 #include "result/compare.h"
 #include "result/difference.h"
@@ -88,7 +92,59 @@ void add_named(std::vector<const Type*>& found, const Type& type) {
   }
 }
 
+struct Meaning {
+  std::string_view label;
+  Unit unit = Unit::of_key;
+};
+
+void add_meanings(const Type& type, std::set<const Type*>& seen, std::map<std::string_view, Meaning>& meanings) {
+  if (!seen.insert(&type).second) return;
+  for (const Field& field : type.fields) {
+    Meaning& meaning = meanings[field.key];
+    if (meaning.label.empty()) meaning.label = field.label;
+    if (meaning.unit == Unit::of_key) meaning.unit = field.unit;
+    if (field.shape.kind == Kind::object) add_meanings(field.shape.type(), seen, meanings);
+  }
+}
+
+const Meaning* meaning_of(std::string_view key) {
+  static const auto meanings = [] {
+    std::map<std::string_view, Meaning> all;
+    std::set<const Type*> seen;
+    for (const Documented& document : documents()) add_meanings(document.type(), seen, all);
+    return all;
+  }();
+  const auto found = meanings.find(key);
+  return found == meanings.end() ? nullptr : &found->second;
+}
+
 }  // namespace
+
+std::string label_of(std::string_view key) {
+  constexpr std::string_view kUnits[] = {"_bytes_per_s", "_flops_per_s", "_bytes", "_hz", "_usd", "_s", "_w"};
+  constexpr std::string_view kAcronyms[] = {"ttft", "tpot", "itl",  "kv",   "mfu", "hfu", "vae", "tp",
+                                            "cfg",  "slo",  "sram", "dram", "noc", "lm",  "gguf"};
+  const Meaning* meaning = meaning_of(key);
+  if (meaning != nullptr && !meaning->label.empty()) return std::string(meaning->label);
+  const auto* unit =
+      std::ranges::find_if(kUnits, [&](auto end) { return key.size() > end.size() && key.ends_with(end); });
+  if (unit != std::end(kUnits)) key.remove_suffix(unit->size());
+  std::vector<std::string> words;
+  for (const std::string_view word : split(key, '_')) {
+    std::string& text = words.emplace_back(word == "flops" ? "FLOPs" : word);
+    if (std::ranges::find(kAcronyms, word) == std::end(kAcronyms)) continue;
+    for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  std::string text = join(words, " ");
+  constexpr std::string_view kRate = " per second";
+  if (const std::size_t rate = text.find(kRate); rate != std::string::npos) text.replace(rate, kRate.size(), "/s");
+  return text;
+}
+
+Unit unit_of(std::string_view key) {
+  const Meaning* meaning = meaning_of(key);
+  return meaning == nullptr ? Unit::of_key : meaning->unit;
+}
 
 std::span<const Documented> documents() {
   static constexpr Documented kDocuments[] = {

@@ -21,6 +21,11 @@ std::string document(const char* schema, const T& object) {
   return document(schema, type_of<T>(), &object);
 }
 
+// What people call a key: as a field of any document is declared, or the key spelt out without the unit at its end.
+std::string label_of(std::string_view key);
+// What the numbers of a key are, where a field of any document says it.
+Unit unit_of(std::string_view key);
+
 // What a document is documented by.
 struct Documented {
   std::string_view title;    // "llmperf.estimate"

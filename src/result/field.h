@@ -69,8 +69,33 @@ struct Shape {
 // Where a field is written: in JSON, as a column of rows, or both. Objects and lists are in JSON alone.
 enum class In : std::uint8_t { both, json, row };
 
+// What a number is of, where the end of its key does not say it: a share of one, or bytes that lie in memory.
+enum class Unit : std::uint8_t { of_key, share, held };
+
+// What a field is declared with: its key, after a colon what people call it where that is not the key spelt out, and
+// at the end the unit of a share or of what lies in memory: "ttft_s", "kv: KV cache", "mfu: %", "total_bytes: memory
+// needed GiB".
+struct Declared {
+  constexpr Declared(const char* text) : Declared(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+  constexpr Declared(std::string_view text)                                   // NOLINT(google-explicit-constructor)
+      : key(text.substr(0, text.find(": "))) {
+    if (key.size() == text.size()) return;
+    text.remove_prefix(key.size() + 1);
+    for (const auto& [end, of] : {std::pair{std::string_view(" %"), Unit::share}, {" GiB", Unit::held}}) {
+      if (!text.ends_with(end)) continue;
+      text.remove_suffix(end.size());
+      unit = of;
+    }
+    if (!text.empty()) label = text.substr(1);
+  }
+  std::string_view key;
+  std::string_view label;
+  Unit unit = Unit::of_key;
+};
+
 struct Field {
   std::string_view key;
+  std::string_view label;  // where it is not the key, spelt out
   std::string_view doc;
   Shape shape;
   void (*visit)(const void* object, Visitor& visitor);
@@ -79,6 +104,7 @@ struct Field {
   bool left_out = false;                        // the key too, where it is not there; otherwise the value is null
   bool flat = false;                            // the fields of this object are columns, too
   bool spread = false;                          // … and are keys of what holds the object, which has none itself
+  Unit unit = Unit::of_key;
 };
 
 struct Type {
@@ -89,6 +115,13 @@ struct Type {
 
 template <class T>
 class Fields;
+
+// What `Build` lists of a T, for an object in a document that says more of what the document is of.
+template <class T, Type (*Build)(Fields<T>)>
+const Type& group_of() {
+  static const Type type = Build(Fields<T>());
+  return type;
+}
 
 // Of a T: what fields_of() lists, or T::fields() where the list stands in the struct itself.
 template <class T>
@@ -214,40 +247,57 @@ class Fields {
   // What a path of members gives, each of what the one before is or points to. A member is a function without
   // arguments, too, or a function of the object.
   template <auto... Path>
-  Fields& of(std::string_view key, std::string_view doc) {
+  Fields& of(Declared key, std::string_view doc) {
     return this->of(key, doc, [](const T& object) -> decltype(auto) { return detail::follow<Path...>(object); });
   }
   // What a lambda without captures gives for the object.
   template <class Get>
-  Fields& of(std::string_view key, std::string_view doc, Get) {
+  Fields& of(Declared key, std::string_view doc, Get) {
     static_assert(std::is_empty_v<Get>, "a function is a template argument: of<&function>(key, doc)");
     using Got = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
     const Shape shape = detail::shape_of<Got>();
     const bool cell = shape.kind != Kind::object && shape.lists == 0 && !shape.map;
     type_.fields.push_back(
-        {.key = key,
+        {.key = key.key,
+         .label = key.label,
          .doc = doc,
          .shape = shape,
          .visit = [](const void* object,
                      Visitor& visitor) { detail::visit<Got>(visitor, Get()(*static_cast<const T*>(object))); },
          .in = cell ? In::both : In::json,
          .there = there_,
-         .left_out = left_out_});
+         .left_out = left_out_,
+         .unit = key.unit});
     last().shape.nullable |= there_ != nullptr && !left_out_;
     return *this;
   }
   // In JSON alone; in rows alone; an object whose fields are columns, too.
   template <auto... Path, class... Get>
-  Fields& json(std::string_view key, std::string_view doc, Get... get) {
+  Fields& json(Declared key, std::string_view doc, Get... get) {
     return this->template of<Path...>(key, doc, get...).json();
   }
   template <auto... Path, class... Get>
-  Fields& row(std::string_view key, std::string_view doc, Get... get) {
+  Fields& row(Declared key, std::string_view doc, Get... get) {
     return this->template of<Path...>(key, doc, get...).row();
   }
   template <auto... Path, class... Get>
-  Fields& flat(std::string_view key, std::string_view doc, Get... get) {
+  Fields& flat(Declared key, std::string_view doc, Get... get) {
     return this->template of<Path...>(key, doc, get...).flat();
+  }
+  // An object whose fields say more of the same.
+  template <Type (*Build)(Fields<T>)>
+  Fields& group(Declared key, std::string_view doc) {
+    constexpr auto type = &group_of<T, Build>;
+    type_.fields.push_back(
+        {.key = key.key,
+         .label = key.label,
+         .doc = doc,
+         .shape = {.kind = Kind::object, .nullable = there_ != nullptr && !left_out_, .type = type},
+         .visit = [](const void* object, Visitor& visitor) { visitor.object(group_of<T, Build>(), object); },
+         .in = In::json,
+         .there = there_,
+         .left_out = left_out_});
+    return *this;
   }
   // The fields of another object as if they were this one's.
   template <class Get>

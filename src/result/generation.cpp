@@ -12,18 +12,6 @@ namespace {
 
 using estimate::Estimate;
 
-// Which layers run where.
-struct HostShare {
-  const estimate::Setup* setup;
-  const model::WeightLayout& weights() const { return setup->execution.weights; }
-};
-struct GenerationInputs {
-  const Generation* of;
-  const estimate::Setup& setup() const { return *of->setup; }
-  const graph::Execution& execution() const { return of->setup->execution; }
-  const estimate::Scenario& scenario() const { return of->estimate->scenario; }
-};
-
 }  // namespace
 
 std::vector<std::string> Generation::beyond() const { return extrapolations(*setup, estimate->scenario); }
@@ -39,9 +27,9 @@ Bands Generation::bands() const {
 
 namespace {
 
-std::vector<std::int64_t> expert_layers(const HostShare& share) {
+std::vector<std::int64_t> expert_layers(const Generation& g) {
   std::vector<std::int64_t> layers;
-  for (const model::LayerGroup& group : share.weights().groups) {
+  for (const model::LayerGroup& group : g.setup->execution.weights.groups) {
     if (group.keeps_experts()) layers.insert(layers.end(), group.layers.begin(), group.layers.end());
   }
   std::sort(layers.begin(), layers.end());
@@ -50,93 +38,97 @@ std::vector<std::int64_t> expert_layers(const HostShare& share) {
 
 }  // namespace
 
-Type fields_of(Fields<HostShare> f) {
-  using O = HostShare;
+Type host_share(Fields<Generation> f) {
+  using O = Generation;
   return f.of<&O::setup, &estimate::Setup::host, &hardware::Device::name>("host", "its name")
       .of<&O::setup, &estimate::Setup::host, &hardware::Device::source>("host_source", "where its description is from")
       .of("layers_on_host", "indices",
           [](const O& o) {
             std::vector<std::int64_t> layers;
-            for (const model::LayerGroup& group : o.weights().groups) {
+            for (const model::LayerGroup& group : o.setup->execution.weights.groups) {
               if (group.on_host) layers.insert(layers.end(), group.layers.begin(), group.layers.end());
             }
             std::sort(layers.begin(), layers.end());
             return layers;
           })
-      .of<&O::weights, &model::WeightLayout::head_on_host>("head_on_host", "whether the head runs there")
-      .of<&O::weights, &model::WeightLayout::embedding_on_host>("token_embedding_on_host",
-                                                                "whether tokens are looked up there")
+      .of<&O::setup, &estimate::Setup::execution, &graph::Execution::weights, &model::WeightLayout::head_on_host>(
+          "head_on_host", "whether the head runs there")
+      .of<&O::setup, &estimate::Setup::execution, &graph::Execution::weights, &model::WeightLayout::embedding_on_host>(
+          "token_embedding_on_host", "whether tokens are looked up there")
       .json("expert_layers_on_host",
             "those on the device whose routed experts, or some matrices of them, stay on the host",
             [](const O& o) { return expert_layers(o); })
       .only_when([](const O& o) { return !expert_layers(o).empty(); });
 }
 
-Type fields_of(const Fields<GenerationInputs>&) {
-  using I = GenerationInputs;
-  constexpr auto sees = [](const I& i) { return i.scenario().images > 0; };
+Type generation_inputs(Fields<Generation>) {
+  using I = Generation;
+  constexpr auto sees = [](const I& i) { return i.estimate->scenario.images > 0; };
   return named_model_and_device<I>()
-      .of<&I::scenario, &estimate::Scenario::batch>("batch", "requests that are prefilled together")
-      .of("prompt_tokens", "of each request, but those of its images",
-          [](const I& i) { return i.scenario().prompt - i.scenario().image_tokens(); })
-      .of("generate_tokens", "of each request; 0 of an encoder",
-          [](const I& i) { return i.setup().encodes() ? 0 : i.scenario().generate; })
+      .of<&I::estimate, &Estimate::scenario, &estimate::Scenario::batch>("batch",
+                                                                         "requests that are prefilled together")
+      .of("prompt_tokens: prompt", "of each request, but those of its images",
+          [](const I& i) { return i.estimate->scenario.prompt - i.estimate->scenario.image_tokens(); })
+      .of("generate_tokens: generated tokens", "of each request; 0 of an encoder",
+          [](const I& i) { return i.setup->encodes() ? 0 : i.estimate->scenario.generate; })
       .json("images", "of each request, where there are some, as the next five",
-            [](const I& i) { return i.scenario().images; })
+            [](const I& i) { return i.estimate->scenario.images; })
       .only_when(sees)
       .json("image_tokens", "of all images of a request, in its prompt",
-            [](const I& i) { return i.scenario().image_tokens(); })
+            [](const I& i) { return i.estimate->scenario.image_tokens(); })
       .only_when(sees)
       .json("image_scaled", "what the tower scales each image to: width x height in pixels",
-            [](const I& i) { return model::to_text(i.scenario().image.scaled); })
+            [](const I& i) { return model::to_text(i.estimate->scenario.image.scaled); })
       .only_when(sees)
       .json("image_patches", "of an image, of all its tiles",
-            [](const I& i) { return i.scenario().image.tiles * i.scenario().image.patches; })
+            [](const I& i) { return i.estimate->scenario.image.tiles * i.estimate->scenario.image.patches; })
       .only_when(sees)
       .json("image_embeddings", "of an image: rows that the tower makes, without what stands around them in the prompt",
-            [](const I& i) { return i.scenario().image.tokens; })
+            [](const I& i) { return i.estimate->scenario.image.tokens; })
       .only_when(sees)
       .json("vision_weights", "what the tower is stored as, in bits",
-            [](const I& i) { return i.execution().vision_weights.bits; })
+            [](const I& i) { return i.setup->execution.vision_weights.bits; })
       .only_when(sees)
       .json("depth_tokens", "of each request, cached before its prompt, where there are some",
-            [](const I& i) { return i.scenario().depth; })
-      .only_when([](const I& i) { return i.scenario().depth > 0; })
-      .json("prefill_chunk_tokens", "of each request, new in a step of the prefill at most, where that cuts the prompt",
-            [](const I& i) { return i.setup().serving.prefill_chunk; })
+            [](const I& i) { return i.estimate->scenario.depth; })
+      .only_when([](const I& i) { return i.estimate->scenario.depth > 0; })
+      .json("prefill_chunk_tokens: tokens of a piece of the prompt",
+            "of each request, new in a step of the prefill at most, where that cuts the prompt",
+            [](const I& i) { return i.setup->serving.prefill_chunk; })
       .only_when([](const I& i) {
-        return i.setup().serving.prefills() &&
-               i.setup().serving.prefill_chunk.value_or(i.scenario().prompt) < i.scenario().prompt;
+        return i.setup->serving.prefills() &&
+               i.setup->serving.prefill_chunk.value_or(i.estimate->scenario.prompt) < i.estimate->scenario.prompt;
       })
       .json("phase", "which steps the devices run, where that is one kind alone: \"prefill\" or \"decode\"",
-            [](const I& i) { return i.setup().serving.phases; })
-      .only_when([](const I& i) { return i.setup().serving.phases != estimate::Served::both && !i.setup().encodes(); })
-      .json("verify_tokens", "of every sequence in a decode step, where that is more than one",
-            [](const I& i) { return i.setup().serving.verify; })
-      .only_when([](const I& i) { return i.setup().serving.verify > 1; })
-      .json("accepted_tokens", "of them, those that a step keeps on the mean",
-            [](const I& i) { return i.setup().serving.accepted; })
-      .only_when([](const I& i) { return i.setup().serving.verify > 1; })
-      .json("overlap_batches", "micro-batches whose exchanges run beside each other's ops, where there are two",
-            [](const I& i) { return i.setup().serving.overlap_batches; })
-      .only_when([](const I& i) { return i.setup().serving.overlap_batches > 1; })
+            [](const I& i) { return i.setup->serving.phases; })
+      .only_when([](const I& i) { return i.setup->serving.phases != estimate::Served::both && !i.setup->encodes(); })
+      .json("verify_tokens: tokens verified in a step",
+            "of every sequence in a decode step, where that is more than one",
+            [](const I& i) { return i.setup->serving.verify; })
+      .only_when([](const I& i) { return i.setup->serving.verify > 1; })
+      .json("accepted_tokens: tokens kept in a step", "of them, those that a step keeps on the mean",
+            [](const I& i) { return i.setup->serving.accepted; })
+      .only_when([](const I& i) { return i.setup->serving.verify > 1; })
+      .json("overlap_batches: overlapping micro-batches",
+            "micro-batches whose exchanges run beside each other's ops, where there are two",
+            [](const I& i) { return i.setup->serving.overlap_batches; })
+      .only_when([](const I& i) { return i.setup->serving.overlap_batches > 1; })
       .of("weights", "what was used, also where it was left to llmperf",
-          [](const I& i) { return i.execution().weights.name; })
+          [](const I& i) { return i.setup->execution.weights.name; })
       .of("weights_kernel", "what the runtime's stack multiplies with them; null where the profile does not say",
-          [](const I& i) { return i.setup().weights_kernel; })
-      .when([](const I& i) { return !i.setup().weights_kernel.empty(); })
-      .of<&I::of, &Generation::kv>("kv", "likewise")
-      .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
-      .of<&I::of, &Generation::options>("options", "likewise")
+          [](const I& i) { return i.setup->weights_kernel; })
+      .when([](const I& i) { return !i.setup->weights_kernel.empty(); })
+      .of<&I::kv>("kv: KV cache", "likewise")
+      .of("activations", "likewise", [](const I& i) { return i.setup->execution.activations; })
+      .of<&I::options>("options", "likewise")
       .of("runtime", "the runtime profile; null for the speed of light",
-          [](const I& i) { return runtime_used(i.setup(), true); })
-      .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
-      .of("plan", "how the model is spread over them", [](const I& i) { return i.execution().plan; })
-      .row<&I::of, &Generation::plan>("plan", "as text")
-      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
-      .of("offload", "which layers run on a host; null when everything is on the device",
-          [](const I& i) { return HostShare{i.of->setup}; })
-      .when([](const I& i) { return i.setup().host != nullptr; });
+          [](const I& i) { return runtime_used(*i.setup, true); })
+      .of("devices", "of the plan", [](const I& i) { return i.setup->execution.plan.devices(); })
+      .of("plan", "how the model is spread over them", [](const I& i) { return i.setup->execution.plan; })
+      .row<&I::plan>("plan", "as text")
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; })
+      .group<&host_share>("offload", "which layers run on a host; null when everything is on the device")
+      .when([](const I& i) { return i.setup->host != nullptr; });
 }
 
 Type fields_of(Fields<estimate::SpeculativeRound> f) {
@@ -144,42 +136,36 @@ Type fields_of(Fields<estimate::SpeculativeRound> f) {
   return f.of<&R::length>("draft_length", "tokens, 1 to 32")
       .of<&R::expected_tokens>("expected_tokens", "that a round yields, per sequence")
       .of<&R::draft>("draft_s", "steps of the draft")
-      .of<&R::verify>("verify_s", "step of the target")
+      .of<&R::verify>("verify_s: verification", "step of the target")
       .of<&R::speedup>("speedup", "over plain decoding");
 }
 
-namespace {
+namespace {}  // namespace
 
-// What drafts, and what comes of it.
-struct Drafted {
-  const Generation* of;
-  const estimate::Draft& draft() const { return *of->setup->draft; }
-  const graph::Execution& execution() const { return draft().setup->execution; }
-};
-
-}  // namespace
-
-Type fields_of(Fields<Drafted> f) {
-  using D = Drafted;
-  return f.of("model", "its name", [](const D& d) { return std::string_view(d.execution().model->name); })
-      .of("weights", "what it is stored as", [](const D& d) { return d.execution().weights.name; })
-      .of("parameters", "of its own", [](const D& d) { return model::count_parameters(*d.execution().model).total; })
-      .of("plan", "how it is spread over the devices of one stage", [](const D& d) { return d.execution().plan; })
-      .of("tokens", "that it proposes for a step", [](const D& d) { return d.draft().tokens; })
+Type drafted(Fields<Generation> f) {
+  using D = Generation;
+  return f
+      .of("model", "its name",
+          [](const D& d) { return std::string_view(d.setup->draft->setup->execution.model->name); })
+      .of("weights", "what it is stored as", [](const D& d) { return d.setup->draft->setup->execution.weights.name; })
+      .of("parameters", "of its own",
+          [](const D& d) { return model::count_parameters(*d.setup->draft->setup->execution.model).total; })
+      .of("plan", "how it is spread over the devices of one stage",
+          [](const D& d) { return d.setup->draft->setup->execution.plan; })
+      .of("tokens", "that it proposes for a step", [](const D& d) { return d.setup->draft->tokens; })
       .of("best_of", "lengths that these were chosen from; null where they were asked for",
           [](const D&) { return estimate::kMostCompared; })
-      .when([](const D& d) { return d.draft().best; })
-      .of("acceptance", "chances that the first, second … is kept; the last one holds for further tokens",
-          [](const D& d) { return d.draft().acceptance.rates; })
-      .of("kept_tokens", "of a cycle, with the one that the model adds",
-          [](const D& d) { return d.of->setup->serving.accepted; })
-      .of("draft_s", "of a cycle: all steps of the draft",
-          [](const D& d) { return d.of->estimate->phase("draft")->time; })
-      .when([](const D& d) { return d.of->estimate->phase("draft") != nullptr; })
-      .of("verify_s", "of a cycle: the model's step", [](const D& d) { return d.of->estimate->phase("decode")->time; })
-      .when([](const D& d) { return d.of->estimate->phase("draft") != nullptr; })
+      .when([](const D& d) { return d.setup->draft->best; })
+      .of("acceptance: %", "chances that the first, second … is kept; the last one holds for further tokens",
+          [](const D& d) { return d.setup->draft->acceptance.rates; })
+      .of("kept_tokens: tokens kept", "of a cycle, with the one that the model adds",
+          [](const D& d) { return d.setup->serving.accepted; })
+      .of("draft_s", "of a cycle: all steps of the draft", [](const D& d) { return d.estimate->phase("draft")->time; })
+      .when([](const D& d) { return d.estimate->phase("draft") != nullptr; })
+      .of("verify_s", "of a cycle: the model's step", [](const D& d) { return d.estimate->phase("decode")->time; })
+      .when([](const D& d) { return d.estimate->phase("draft") != nullptr; })
       .of("rounds", "cycles of 1 to 8 tokens, against the same request without a draft",
-          [](const D& d) { return d.of->rounds; });
+          [](const D& d) { return d.rounds; });
 }
 
 Type fields_of(Fields<StageHeld> f) {
@@ -188,7 +174,7 @@ Type fields_of(Fields<StageHeld> f) {
       .of<&S::layers>("layers", "how many")
       .of<&S::memory, &cost::Memory::weights>("weight_bytes", "of one of its devices")
       .of<&S::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "likewise")
-      .of("draft_bytes", "likewise: weights and cache of what drafts, where something does",
+      .of("draft_bytes: GiB", "likewise: weights and cache of what drafts, where something does",
           [](const S& s) { return s.memory.draft + s.memory.draft_cache; })
       .only_when([](const S& s) { return s.memory.draft.value > 0; })
       .of<&S::memory, &cost::Memory::activation>("activation_bytes", "likewise")
@@ -199,7 +185,7 @@ Type fields_of(Fields<StageHeld> f) {
 
 Type fields_of(Fields<estimate::ContextPoint> f) {
   using P = estimate::ContextPoint;
-  return f.of<&P::context>("context_tokens", "of every sequence")
+  return f.of<&P::context>("context_tokens: context", "of every sequence")
       .of<&P::kv_cache>("kv_cache_bytes", "of a device")
       .of<&P::decode_step>("decode_step_s",
                            "with that many tokens in the cache; null where it does not fit and with `--phase prefill`")
@@ -211,12 +197,12 @@ Type fields_of(Fields<estimate::KvCapacity> f) {
   return f.of<&K::blocks>("blocks", "of all layers; 0: none fits")
       .of<&K::block_size>("block_size", "tokens of a block")
       .of("tokens", "of all blocks", [](const K& k) { return k.tokens(); })
-      .of<&K::block>("block_bytes", "of a device")
+      .of<&K::block>("block_bytes: a block", "of a device")
       .of<&K::usable>("usable_bytes", "that the engine may use")
       .of<&K::weights>("weight_bytes", "of it, weights")
       .of<&K::activation>("activation_bytes", "… the peak of the largest step")
-      .of<&K::other>("other_bytes", "… libraries, what exchanges stage in, tables of positions")
-      .of<&K::kv>("kv_bytes", "… what is left; negative: nothing fits")
+      .of<&K::other>("other_bytes: besides", "… libraries, what exchanges stage in, tables of positions")
+      .of<&K::kv>("kv_bytes: KV cache", "… what is left; negative: nothing fits")
       .of<&K::state>("state_bytes", "of recurrences, which every sequence that runs takes out of the same room")
       .named("room for keys and values", "Of the device that has least.");
 }
@@ -229,9 +215,9 @@ Type fields_of(const Fields<Generation>&) {
   constexpr auto prefills = [](const G& g) { return g.estimate->fits && g.estimate->ttft.has_value(); };
   constexpr auto generates = [](const G& g) { return g.estimate->fits && g.estimate->tokens_per_second > 0; };
   return with_phases(
-      answer_fields<G, GenerationInputs>("how far like predictions were off, or from the errors of the parts of a "
-                                         "step: `prefill` of `ttft_s`, `decode` "
-                                         "of `tpot_s`; each null without a profile")
+      answer_fields<G, &generation_inputs>("how far like predictions were off, or from the errors of the parts of a "
+                                           "step: `prefill` of `ttft_s`, `decode` "
+                                           "of `tpot_s`; each null without a profile")
           .of<&G::estimate, &E::ttft>("ttft_s",
                                       "time to first token: the prefill, with images the vision tower's pass "
                                       "before it; of an encoder its only pass; null with `--phase decode`")
@@ -239,8 +225,8 @@ Type fields_of(const Fields<Generation>&) {
                                       "time per output token: mean over the generation, of steps that verify several "
                                       "tokens over those that they keep; null with one generated token and with "
                                       "`--phase prefill`")
-          .of<&G::estimate, &E::tpot_first>("tpot_first_s", "… of the first decode step")
-          .of<&G::estimate, &E::tpot_last>("tpot_last_s", "… of the last")
+          .of<&G::estimate, &E::tpot_first>("tpot_first_s: TPOT of the first token", "… of the first decode step")
+          .of<&G::estimate, &E::tpot_last>("tpot_last_s: TPOT of the last token", "… of the last")
           .of<&G::estimate, &E::total>("total_s", "prefill and all decode steps, of those that the devices run")
           .of<&G::estimate, &E::tokens_per_second>(
               "tokens_per_second",
@@ -283,7 +269,7 @@ Type fields_of(const Fields<Generation>&) {
           .of<&G::estimate, &E::spending, &S::power_basis>(
               "power_basis", "\"board power, upper bound\" or \"measured shares of board power\"")
           .when([](const G& g) { return g.estimate->spending.average_power_w.has_value(); })
-          .json("draft", "what drafts; only with `--draft`", [](const G& g) { return Drafted{&g}; })
+          .group<&drafted>("draft", "what drafts; only with `--draft`")
           .only_when([](const G& g) { return g.setup->draft.has_value(); })
           .json<&G::room>("kv", "the KV cache as an engine sizes it; only with `--kv-utilisation`")
           .only_when([](const G& g) { return g.room.has_value(); })
@@ -296,22 +282,25 @@ Type fields_of(const Fields<Generation>&) {
                 return MemoryUsed{&g.estimate->host_memory, g.estimate->host_capacity};
               })
           .when([](const G& g) { return g.setup->host != nullptr; })
-          .row("host_total_bytes", "what the host holds", [](const G& g) { return g.estimate->host_memory.total(); })
-          .row<&G::estimate, &E::host_capacity>("host_capacity_bytes", "what it has")
+          .row("host_total_bytes: memory needed of the host GiB", "what the host holds",
+               [](const G& g) { return g.estimate->host_memory.total(); })
+          .row<&G::estimate, &E::host_capacity>("host_capacity_bytes: capacity of the host", "what it has")
           .of<&G::stages>("stages", "of each pipeline stage")
           .of<&G::estimate, &E::largest_batch>("largest_batch",
                                                "requests of this prompt and generation that fit; 0: none")
           .of<&G::estimate, &E::longest_context>(
-              "longest_context_tokens", "prompt and generated tokens of a sequence that fit at this batch; 0: none")
-          .row("draft_tokens", "that `--draft` proposes for a step", [](const G& g) { return g.setup->draft->tokens; })
+              "longest_context_tokens: longest context",
+              "prompt and generated tokens of a sequence that fit at this batch; 0: none")
+          .row("draft_tokens: tokens drafted", "that `--draft` proposes for a step",
+               [](const G& g) { return g.setup->draft->tokens; })
           .when([](const G& g) { return g.setup->draft.has_value(); })
           .row("kept_tokens", "that a step keeps on the mean, with `--draft` or `--verify`",
                [](const G& g) { return g.setup->serving.accepted; })
           .when([](const G& g) { return g.setup->serving.verify > 1; })
           .row<&G::parameters>("parameters", "of the model")
-          .row<&G::kv_bytes_per_token>("kv_bytes_per_token",
+          .row<&G::kv_bytes_per_token>("kv_bytes_per_token: KV cache of a token",
                                        "that a token adds to the cache of one sequence, on all devices together")
-          .of<&G::curve>("context_curve",
+          .of<&G::curve>("context_curve: over the context",
                          "over the tokens of every sequence, at this batch: powers of two, the request's own length, "
                          "the longest that fits and what the model is made for"),
       "prefill, then decode when more than one token is generated, then with `--draft` all that drafts for one of its "
@@ -358,16 +347,6 @@ Generation generation(const estimate::Estimator& estimator, const Estimate& esti
 
 namespace {
 
-struct TrainingInputs {
-  const Training* of;
-  const estimate::Setup& setup() const { return *of->setup; }
-  const graph::Execution& execution() const { return of->setup->execution; }
-  const estimate::TrainingScenario& scenario() const { return of->estimate->scenario; }
-  const graph::TrainingOptions& options() const { return of->estimate->options; }
-};
-struct TrainingMemoryUsed {
-  const estimate::TrainingEstimate* of;
-};
 struct LayerRun {
   std::int64_t first_layer = 0;
   std::int64_t layers = 0;
@@ -415,32 +394,37 @@ std::optional<double> Training::cost_per_million_tokens() const {
   return one ? std::optional(1e6 * *one) : std::nullopt;
 }
 
-Type fields_of(const Fields<TrainingInputs>&) {
-  using I = TrainingInputs;
+Type training_inputs(Fields<Training>) {
+  using I = Training;
+  using E = estimate::TrainingEstimate;
   return named_model_and_device<I>()
-      .row("plan", "as text", [](const I& i) { return graph::to_text(i.of->estimate->plan); })
-      .row("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
-      .of<&I::scenario, &estimate::TrainingScenario::global_batch>("global_batch", "sequences of a step")
-      .of<&I::scenario, &estimate::TrainingScenario::micro_batch>("micro_batch", "sequences of a micro-batch")
-      .of<&I::scenario, &estimate::TrainingScenario::sequence>("sequence_tokens", "of each sequence")
-      .of("weights", "type", [](const I& i) { return i.execution().weights.name; })
-      .of("activations", "type", [](const I& i) { return i.execution().activations; })
-      .of<&I::options, &graph::TrainingOptions::gradient_bits>("gradient_bits", "of a parameter's gradient")
-      .of<&I::options, &graph::TrainingOptions::optimizer_bits>("optimizer_bits", "of a parameter's state")
-      .of<&I::options, &graph::TrainingOptions::recompute>("recompute", "\"none\", \"selective\" or \"full\"")
-      .of<&I::options, &graph::TrainingOptions::zero>("zero", "stage of ZeRO")
-      .of<&I::options, &graph::TrainingOptions::chunks>("interleave", "runs of layers per stage")
+      .row("plan", "as text", [](const I& i) { return graph::to_text(i.estimate->plan); })
+      .row("devices", "of the plan", [](const I& i) { return i.estimate->plan.devices(); })
+      .of<&I::estimate, &E::scenario, &estimate::TrainingScenario::global_batch>("global_batch", "sequences of a step")
+      .of<&I::estimate, &E::scenario, &estimate::TrainingScenario::micro_batch>("micro_batch: micro-batch",
+                                                                                "sequences of a micro-batch")
+      .of<&I::estimate, &E::scenario, &estimate::TrainingScenario::sequence>("sequence_tokens", "of each sequence")
+      .of("weights", "type", [](const I& i) { return i.setup->execution.weights.name; })
+      .of("activations", "type", [](const I& i) { return i.setup->execution.activations; })
+      .of<&I::estimate, &E::options, &graph::TrainingOptions::gradient_bits>("gradient_bits",
+                                                                             "of a parameter's gradient")
+      .of<&I::estimate, &E::options, &graph::TrainingOptions::optimizer_bits>("optimizer_bits",
+                                                                              "of a parameter's state")
+      .of<&I::estimate, &E::options, &graph::TrainingOptions::recompute>("recompute",
+                                                                         "\"none\", \"selective\" or \"full\"")
+      .of<&I::estimate, &E::options, &graph::TrainingOptions::zero>("zero: ZeRO", "stage of ZeRO")
+      .of<&I::estimate, &E::options, &graph::TrainingOptions::chunks>("interleave", "runs of layers per stage")
       .of("options", "of the runtime",
-          [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); })
-      .json("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
-      .of("plan", "how the model is spread over them", [](const I& i) { return i.of->estimate->plan; })
-      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
-      .json("runtime", "the runtime profile", [](const I& i) { return i.setup().profile->name; })
-      .only_when([](const I& i) { return i.setup().profile != nullptr; })
+          [](const I& i) { return hardware::format_runtime_options(i.setup->execution.runtime); })
+      .json("devices", "of the plan", [](const I& i) { return i.estimate->plan.devices(); })
+      .of("plan", "how the model is spread over them", [](const I& i) { return i.estimate->plan; })
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; })
+      .json("runtime", "the runtime profile", [](const I& i) { return i.setup->profile->name; })
+      .only_when([](const I& i) { return i.setup->profile != nullptr; })
       .json("separate_gradients", "true", [](const I&) { return true; })
-      .only_when([](const I& i) { return !i.options().fused_gradients; })
+      .only_when([](const I& i) { return !i.estimate->options.fused_gradients; })
       .json("exposed_sums", "true", [](const I&) { return true; })
-      .only_when([](const I& i) { return !i.options().overlapped_sums; });
+      .only_when([](const I& i) { return !i.estimate->options.overlapped_sums; });
 }
 
 Type fields_of(Fields<LayerRun> f) {
@@ -452,43 +436,45 @@ Type fields_of(Fields<TrainingStage> f) {
       .of<&TrainingStage::runs>("runs", "of layers, several with `--interleave`");
 }
 
-Type fields_of(Fields<TrainingMemoryUsed> f) {
-  using M = TrainingMemoryUsed;
+Type training_memory(Fields<Training> f) {
+  using M = Training;
   using E = estimate::TrainingEstimate;
   using Held = cost::Memory;
-  return f.json("stage", "of the device", [](const M& m) { return m.of->fullest_stage + 1; })
-      .of<&M::of, &E::memory, &Held::weights>("weight_bytes",
-                                              "with `zero` 3 in a pipeline the share and what is gathered")
-      .of<&M::of, &E::memory, &Held::gradients>("gradient_bytes", "gradients")
-      .of<&M::of, &E::memory, &Held::optimizer>("optimizer_bytes", "state of the optimiser")
-      .of<&M::of, &E::memory, &Held::activation>("activation_bytes", "of all micro-batches in flight")
-      .of<&M::of, &E::layer_activations>("layer_activation_bytes", "part of it: of one micro-batch and layer")
-      .of<&M::of, &E::memory, &Held::workspace>("workspace_bytes", "what one layer needs beside them")
-      .of<&M::of, &E::memory, &Held::reserve>("reserve_bytes", "what the runtime keeps for itself")
-      .of<&M::of, &E::memory, &Held::total>("total_bytes", "the sum")
-      .of<&M::of, &E::capacity>("capacity_bytes", "what there is");
+  return f.json("stage", "of the device", [](const M& m) { return m.estimate->fullest_stage + 1; })
+      .of<&M::estimate, &E::memory, &Held::weights>("weight_bytes",
+                                                    "with `zero` 3 in a pipeline the share and what is gathered")
+      .of<&M::estimate, &E::memory, &Held::gradients>("gradient_bytes: gradients GiB", "gradients")
+      .of<&M::estimate, &E::memory, &Held::optimizer>("optimizer_bytes: GiB", "state of the optimiser")
+      .of<&M::estimate, &E::memory, &Held::activation>("activation_bytes", "of all micro-batches in flight")
+      .of<&M::estimate, &E::layer_activations>("layer_activation_bytes: activations of a layer",
+                                               "part of it: of one micro-batch and layer")
+      .of<&M::estimate, &E::memory, &Held::workspace>("workspace_bytes: GiB", "what one layer needs beside them")
+      .of<&M::estimate, &E::memory, &Held::reserve>("reserve_bytes", "what the runtime keeps for itself")
+      .of<&M::estimate, &E::memory, &Held::total>("total_bytes", "the sum")
+      .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
 }
 
 Type fields_of(const Fields<Training>&) {
   using T = Training;
   using E = estimate::TrainingEstimate;
   return with_phases(
-      answer_fields<T, TrainingInputs>(
+      answer_fields<T, &training_inputs>(
           "`step` of `step_s`; null without a profile and outside of the published runs that it was compared with")
-          .of<&T::estimate, &E::time>("step_s", "`compute_s` + `bubble_s` + `gradient_exposed_s` + `optimizer_s`")
+          .of<&T::estimate, &E::time>("step_s: time of a step",
+                                      "`compute_s` + `bubble_s` + `gradient_exposed_s` + `optimizer_s`")
           .of<&T::estimate, &E::compute>(
               "compute_s",
               "both passes of all micro-batches on the busiest stage, what shows of its exchanges included")
           .of<&T::estimate, &E::bubble>("bubble_s", "while the pipeline fills and drains")
-          .of<&T::estimate, &E::gradient_exposed>("gradient_exposed_s",
+          .of<&T::estimate, &E::gradient_exposed>("gradient_exposed_s: exposed gradient exchange",
                                                   "what shows of the exchanges of gradients and weights")
-          .of<&T::estimate, &E::optimizer>("optimizer_s", "the update")
+          .of<&T::estimate, &E::optimizer>("optimizer_s: optimizer update", "the update")
           .of<&T::estimate, &E::overlapped>("overlapped_s", "exchanges beside other ops; not part of `step_s`")
           .of<&T::estimate, &E::tokens_per_second>("tokens_per_second", "of the global batch over `step_s`")
           .of("tokens_per_second_per_device", "… over the devices",
               [](const T& t) { return t.estimate->tokens_per_second / d(t.estimate->plan.devices()); })
-          .of<&T::estimate, &E::mfu>("mfu", "`model_flops` over what all devices could do in `step_s`")
-          .of<&T::estimate, &E::hfu>("hfu", "… `hardware_flops`")
+          .of<&T::estimate, &E::mfu>("mfu: %", "`model_flops` over what all devices could do in `step_s`")
+          .of<&T::estimate, &E::hfu>("hfu: %", "… `hardware_flops`")
           .always()
           .spread([](const T& t) { return RunSpent{t.spent()}; })
           .of("cost_per_step", "all devices for `step_s`, in `currency`", [](const T& t) { return t.spent().cost; })
@@ -496,27 +482,21 @@ Type fields_of(const Fields<Training>&) {
           .of("joules_per_token", "an upper bound, as the power",
               [](const T& t) { return per_token(t, t.spent().joules); })
           .spread([](const T& t) { return PriceUsed{&t.setup->price}; })
-          .json<&T::estimate, &E::model_flops>("model_flops", "matrix products of all devices: three forward passes")
-          .json<&T::estimate, &E::hardware_flops>("hardware_flops",
+          .json<&T::estimate, &E::model_flops>("model_flops: FLOPs of the model",
+                                               "matrix products of all devices: three forward passes")
+          .json<&T::estimate, &E::hardware_flops>("hardware_flops: FLOPs of the hardware",
                                                   "… with what is computed again or on several devices")
           .json<&T::estimate, &E::micro_batches>("micro_batches", "of one replica")
           .json("busiest_stage", "the stage that `phases` is of, from 1",
                 [](const T& t) { return t.estimate->busiest_stage + 1; })
           .of<&stages_of>("stages", "of each pipeline stage")
-          .flat("memory", "of the fullest device", [](const T& t) { return TrainingMemoryUsed{t.estimate}; }),
+          .group<&training_memory>("memory", "of the fullest device")
+          .flat(),
       "\"forward\" and \"backward\" of one micro-batch, \"update\" of a step; op values add up to theirs");
 }
 
 namespace {
 
-struct VideoInputs {
-  const Video* of;
-  const estimate::VideoSetup& setup() const { return *of->setup; }
-  const graph::VideoExecution& execution() const { return of->setup->execution; }
-};
-struct VideoMemoryUsed {
-  const estimate::VideoEstimate* estimate;
-};
 // Of all steps of one of kVideoPhases.
 template <std::size_t I>
 double phase_seconds(const Video& v) {
@@ -554,32 +534,33 @@ Type fields_of(Fields<model::VideoShape> f) {
       .json<&S::tokens>("tokens", "of a video");
 }
 
-Type fields_of(const Fields<VideoInputs>&) {
-  using I = VideoInputs;
+Type video_inputs(Fields<Video>) {
+  using I = Video;
+  using S = estimate::VideoSetup;
+  using X = graph::VideoExecution;
   return named_model_and_device<I>()
-      .flat<&I::execution, &graph::VideoExecution::shape>("shape", "of a video")
-      .of<&I::execution, &graph::VideoExecution::videos>("videos", "generated together")
-      .of("steps", "of denoising", [](const I& i) { return i.setup().scenario.steps; })
-      .of<&I::execution, &graph::VideoExecution::guidance>("guidance",
-                                                           "whether classifier-free, which doubles the batch of a step")
-      .of<&I::execution, &graph::VideoExecution::text_tokens>("text_tokens", "of the prompt")
-      .row("tokens", "of a video", [](const I& i) { return i.execution().shape.tokens(); })
-      .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
-      .of<&I::execution, &graph::VideoExecution::activations>("activations", "type")
-      .json<&I::execution, &graph::VideoExecution::text_activations>("text_encoder", "type the text encoder runs in")
-      .of("options", "of the runtime", [](const I& i) { return options_text(i.setup()); })
+      .flat<&I::setup, &S::execution, &X::shape>("shape", "of a video")
+      .of<&I::setup, &S::execution, &X::videos>("videos", "generated together")
+      .of("steps", "of denoising", [](const I& i) { return i.setup->scenario.steps; })
+      .of<&I::setup, &S::execution, &X::guidance>("guidance",
+                                                  "whether classifier-free, which doubles the batch of a step")
+      .of<&I::setup, &S::execution, &X::text_tokens>("text_tokens", "of the prompt")
+      .row("tokens", "of a video", [](const I& i) { return i.setup->execution.shape.tokens(); })
+      .of<&I::setup, &S::weights_name>("weights", "of the transformer")
+      .of<&I::setup, &S::execution, &X::activations>("activations", "type")
+      .json<&I::setup, &S::execution, &X::text_activations>("text_encoder", "type the text encoder runs in")
+      .of("options", "of the runtime", [](const I& i) { return options_text(*i.setup); })
       .of("runtime", "the runtime profile; null for the speed of light",
-          [](const I& i) { return runtime_used(i.setup()); })
-      .of("devices", "of the plan", [](const I& i) { return i.setup().devices(); })
-      .of<&I::execution, &graph::VideoExecution::plan>("plan", "how the model is spread over them")
-      .row("plan", "as text", [](const I& i) { return graph::to_text(i.execution().plan); })
-      .of<&I::execution, &graph::VideoExecution::patches>("patches",
-                                                          "pieces of the latent that stages work on side by side")
-      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
+          [](const I& i) { return runtime_used(*i.setup); })
+      .of("devices", "of the plan", [](const I& i) { return i.setup->devices(); })
+      .of<&I::setup, &S::execution, &X::plan>("plan", "how the model is spread over them")
+      .row("plan", "as text", [](const I& i) { return graph::to_text(i.setup->execution.plan); })
+      .of<&I::setup, &S::execution, &X::patches>("patches", "pieces of the latent that stages work on side by side")
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; });
 }
 
-Type fields_of(Fields<VideoMemoryUsed> f) {
-  using M = VideoMemoryUsed;
+Type video_memory(Fields<Video> f) {
+  using M = Video;
   using E = estimate::VideoEstimate;
   return f.of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the three below")
       .json<&M::estimate, &E::parts, &cost::VideoMemory::transformer>("transformer_bytes", "its weights")
@@ -587,9 +568,12 @@ Type fields_of(Fields<VideoMemoryUsed> f) {
       .json<&M::estimate, &E::parts, &cost::VideoMemory::autoencoder>("autoencoder_bytes", "its weights")
       .of<&M::estimate, &E::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "kept for patches")
       .of<&M::estimate, &E::memory, &cost::Memory::activation>("activation_bytes", "the largest of the three below")
-      .json<&M::estimate, &E::parts, &cost::VideoMemory::text_activation>("text_activation_bytes", "encoding")
-      .json<&M::estimate, &E::parts, &cost::VideoMemory::step_activation>("step_activation_bytes", "a step")
-      .json<&M::estimate, &E::parts, &cost::VideoMemory::decode_activation>("decode_activation_bytes", "decoding")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::text_activation>(
+          "text_activation_bytes: activations of the text encoder", "encoding")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::step_activation>(
+          "step_activation_bytes: activations of a step", "a step")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::decode_activation>(
+          "decode_activation_bytes: activations of the decoder", "decoding")
       .of<&M::estimate, &E::memory, &cost::Memory::reserve>("reserve_bytes", "what the runtime keeps for itself")
       .of("total_bytes", "the sum", [](const M& m) { return m.estimate->memory.total(); })
       .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
@@ -609,7 +593,7 @@ Type fields_of(const Fields<Video>&) {
   using V = Video;
   using E = estimate::VideoEstimate;
   return with_phases(
-      answer_fields<V, VideoInputs>(
+      answer_fields<V, &video_inputs>(
           "`generation` of `generation_s`; null without a profile and where it is extrapolated")
           .row<&V::estimate, &E::generation>("generation_s", "the whole generation")
           .of<&V::estimate, &E::step>("step_s", "one denoising step")
@@ -620,8 +604,9 @@ Type fields_of(const Fields<Video>&) {
           .row<&phase_seconds<3>>("other_s", "of the generation")
           .json<&V::estimate, &E::peak>("matrix_peak_flops_per_s", "of products in the activations' type")
           .of<&V::estimate, &E::step_utilisation>(
-              "step_utilisation", "matrix products of a step over what its devices could do in that time")
-          .json<&V::estimate, &E::generation_utilisation>("generation_utilisation",
+              "step_utilisation: utilisation of a step",
+              "matrix products of a step over what its devices could do in that time")
+          .json<&V::estimate, &E::generation_utilisation>("generation_utilisation: utilisation of the generation",
                                                           "… of all steps, over the generation")
           .always()
           .spread([](const V& v) { return RunSpent{v.spent()}; })
@@ -629,7 +614,8 @@ Type fields_of(const Fields<Video>&) {
               [](const V& v) { return v.spent().cost; })
           .of("joules_per_generation", "an upper bound, as the power", [](const V& v) { return v.spent().joules; })
           .spread([](const V& v) { return PriceUsed{&v.setup->price}; })
-          .flat("memory", "of a device of the fullest stage", [](const V& v) { return VideoMemoryUsed{v.estimate}; })
+          .group<&video_memory>("memory", "of a device of the fullest stage")
+          .flat()
           .of<&V::stages>("stages", "of each pipeline stage")
           .of<&V::estimate, &E::classes>("classes", "a step by what its kernels are for, the longest first"),
       "\"text encoding\", \"denoising step\" (`steps` of them), \"VAE decoding\", and \"other\" where there is any");

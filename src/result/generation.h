@@ -22,6 +22,8 @@ struct StageHeld {
   Bytes capacity;  // of that device
 };
 
+Type fields_of(Fields<StageHeld> f);
+
 struct Generation : Answer {
   static constexpr Also kAlso = Also::tokens;
   // What the estimates of one setup have in common; the setup must outlive it.
@@ -84,6 +86,8 @@ struct VideoStageHeld {
 };
 
 // Setup and estimate must outlive it.
+Type fields_of(Fields<VideoStageHeld> f);
+
 struct Video : Answer {
   static constexpr Also kAlso = Also::purpose;
   Video(const estimate::VideoSetup& s, const estimate::VideoEstimate& e)

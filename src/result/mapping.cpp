@@ -16,13 +16,11 @@ using mapper::tile::Description;
 using mapper::tile::Operand;
 using mapper::tile::Results;
 
-// The op as asked for; which keys there are depends on its kind.
-struct MappedOp {
-  const MappingStudy* of;
-  const graph::Gemm* gemm() const { return std::get_if<graph::Gemm>(&of->op->body); }
-  const graph::Attention* attention() const { return std::get_if<graph::Attention>(&of->op->body); }
-  const graph::Vector* vector() const { return std::get_if<graph::Vector>(&of->op->body); }
-};
+// The op as asked for, where it is of that kind.
+template <class Body>
+const Body* body_of(const MappingStudy& study) {
+  return std::get_if<Body>(&study.op->body);
+}
 
 struct OperandOf {
   const Operand* operand;
@@ -32,56 +30,48 @@ struct DescribedMapping {
   const MappingStudy* of;
   const Description* one;
 };
-// The one that was asked about, against the best.
-struct GivenMapping {
-  const MappingStudy* of;
-  const mapper::tile::StudiedMapping& given() const { return *of->given(); }
-};
-struct PublishedMapping {
-  const MappingStudy* of;
-  const mapper::tile::PublishedTime& published() const { return *of->published; }
-};
-
 std::int64_t keys_of(const graph::Attention& a) { return a.keys > 0 ? a.keys : a.context + a.q_tokens; }
 
-Type fields_of(Fields<MappedOp> f) {
-  using O = MappedOp;
-  constexpr auto gemm = [](const O& o) { return o.gemm() != nullptr; };
-  constexpr auto attention = [](const O& o) { return o.attention() != nullptr; };
-  constexpr auto vector = [](const O& o) { return o.vector() != nullptr; };
+Type mapped_op(Fields<MappingStudy> f) {
+  using O = MappingStudy;
+  constexpr auto gemm = [](const O& o) { return body_of<graph::Gemm>(o) != nullptr; };
+  constexpr auto attention = [](const O& o) { return body_of<graph::Attention>(o) != nullptr; };
+  constexpr auto vector = [](const O& o) { return body_of<graph::Vector>(o) != nullptr; };
   return f
       .of("kind", "\"gemm\", \"attention\" or \"vector\"",
-          [](const O& o) { return o.gemm()        ? "gemm"
-                                  : o.attention() ? "attention"
-                                                  : "vector"; })
-      .of("dtype", "of the operands; gemm: of the first", [](const O& o) { return o.of->dtype; })
+          [](const O& o) {
+            return body_of<graph::Gemm>(o) ? "gemm" : body_of<graph::Attention>(o) ? "attention" : "vector";
+          })
+      .of("dtype", "of the operands; gemm: of the first", [](const O& o) { return o.dtype; })
       .of("passes", "of the matrix unit; null: those that the device's rate is of",
-          [](const O& o) { return o.of->operands.passes; })
+          [](const O& o) { return o.operands.passes; })
       .only_where(gemm)
-      .of("b_dtype", "gemm: of the second operand", [](const O& o) { return o.of->product.second; })
-      .of("out_dtype", "likewise: of the results", [](const O& o) { return o.of->product.results; })
-      .of("rate_dtype", "likewise: whose rate the matrix unit has", [](const O& o) { return o.of->operands.dtype; })
-      .of("local", "likewise: what is in the tiles' memory: \"a, c\"", [](const O& o) { return o.of->product.local; })
-      .of("near", "likewise: whether the second comes to the tiles beside the channels",
-          [](const O& o) { return o.of->operands.near; })
-      .of("batch", "gemm: products", [](const O& o) { return o.gemm()->batch; })
-      .of("m", "likewise", [](const O& o) { return o.gemm()->m; })
-      .of("n", "likewise", [](const O& o) { return o.gemm()->n; })
-      .of("k", "likewise", [](const O& o) { return o.gemm()->k; })
+      .of("b_dtype: type of B", "gemm: of the second operand", [](const O& o) { return o.product.second; })
+      .of("out_dtype: type of results", "likewise: of the results", [](const O& o) { return o.product.results; })
+      .of("rate_dtype: type of the rate", "likewise: whose rate the matrix unit has",
+          [](const O& o) { return o.operands.dtype; })
+      .of("local: in tile memory", "likewise: what is in the tiles' memory: \"a, c\"",
+          [](const O& o) { return o.product.local; })
+      .of("near: near the channels", "likewise: whether the second comes to the tiles beside the channels",
+          [](const O& o) { return o.operands.near; })
+      .of("batch", "gemm: products", [](const O& o) { return body_of<graph::Gemm>(o)->batch; })
+      .of("m", "likewise", [](const O& o) { return body_of<graph::Gemm>(o)->m; })
+      .of("n", "likewise", [](const O& o) { return body_of<graph::Gemm>(o)->n; })
+      .of("k", "likewise", [](const O& o) { return body_of<graph::Gemm>(o)->k; })
       .of("then", "likewise: what is joined to it, or null",
-          [](const O& o) { return o.of->name.empty() ? std::nullopt : std::optional(o.of->name); })
+          [](const O& o) { return o.name.empty() ? std::nullopt : std::optional(o.name); })
       .only_where(attention)
-      .of("batch", "attention: sequences", [](const O& o) { return o.attention()->sequences; })
-      .of("queries", "likewise", [](const O& o) { return o.attention()->q_tokens; })
-      .of("keys", "likewise", [](const O& o) { return keys_of(*o.attention()); })
-      .of("causal", "likewise", [](const O& o) { return o.attention()->keys == 0; })
-      .of("heads", "likewise", [](const O& o) { return o.attention()->heads; })
-      .of("kv_heads", "likewise", [](const O& o) { return o.attention()->kv_heads; })
-      .of("head_dim", "likewise", [](const O& o) { return o.attention()->qk_dim; })
+      .of("batch", "attention: sequences", [](const O& o) { return body_of<graph::Attention>(o)->sequences; })
+      .of("queries", "likewise", [](const O& o) { return body_of<graph::Attention>(o)->q_tokens; })
+      .of("keys", "likewise", [](const O& o) { return keys_of(*body_of<graph::Attention>(o)); })
+      .of("causal", "likewise", [](const O& o) { return body_of<graph::Attention>(o)->keys == 0; })
+      .of("heads", "likewise", [](const O& o) { return body_of<graph::Attention>(o)->heads; })
+      .of("kv_heads", "likewise", [](const O& o) { return body_of<graph::Attention>(o)->kv_heads; })
+      .of("head_dim", "likewise", [](const O& o) { return body_of<graph::Attention>(o)->qk_dim; })
       .only_where(vector)
-      .of("vector_kind", "vector: its name", [](const O& o) { return o.of->name; })
-      .of("rows", "likewise", [](const O& o) { return o.vector()->rows; })
-      .of("width", "likewise", [](const O& o) { return o.vector()->width; });
+      .of("vector_kind", "vector: its name", [](const O& o) { return o.name; })
+      .of("rows", "likewise", [](const O& o) { return body_of<graph::Vector>(o)->rows; })
+      .of("width", "likewise", [](const O& o) { return body_of<graph::Vector>(o)->width; });
 }
 
 Type fields_of(Fields<OperandOf> f) {
@@ -96,9 +86,10 @@ Type fields_of(Fields<OperandOf> f) {
       .of("sram_bytes", "of a tile", [](const O& o) { return o.operand->sram; })
       .of("dram_bytes", "moved", [](const O& o) { return o.operand->moved.dram; })
       .of("least_dram_bytes", "every element once", [](const O& o) { return o.operand->least; })
-      .of("noc_bytes", "passed from tile to tile; of results partial sums",
+      .of("noc_bytes: NoC", "passed from tile to tile; of results partial sums",
           [](const O& o) { return o.operand->moved.passed; })
-      .of("noc_link_bytes", "these times the links of their way", [](const O& o) { return o.operand->moved.hops; });
+      .of("noc_link_bytes: NoC link bytes", "these times the links of their way",
+          [](const O& o) { return o.operand->moved.hops; });
 }
 
 }  // namespace
@@ -118,7 +109,7 @@ Type fields_of(Fields<mapper::tile::Phase> f) {
   return f.of<&P::name>("name", "\"fill\", \"steady\" or \"drain\"")
       .of<&P::seconds>("time_s", "they add up to `closed_form_s`")
       .of<&P::dram>("dram_busy_s", "of that time")
-      .of<&P::noc>("noc_busy_s", "likewise")
+      .of<&P::noc>("noc_busy_s: NoC busy", "likewise")
       .of<&P::matrix>("matrix_busy_s", "likewise")
       .of<&P::vector>("vector_busy_s", "likewise")
       .of<&P::binds>("bound", "\"DRAM\", \"NoC\", \"matrix\", \"vector\" or \"latency\"");
@@ -182,33 +173,34 @@ Type fields_of(Fields<DescribedMapping> f) {
             for (const Operand& o : b.one->operands) list.push_back({&o, b.one->results});
             return list;
           })
-      .of("scores_sram_bytes", "attention: scores in a tile's memory", [](const B& b) { return b.one->working; })
+      .of("scores_sram_bytes: SRAM of scores", "attention: scores in a tile's memory",
+          [](const B& b) { return b.one->working; })
       .of("sram_bytes", "of a tile: the sum over operands and scores", [](const B& b) { return b.one->sram; })
       .of("sram_capacity_bytes", "what there is", [](const B& b) { return b.of->study->machine().sram; })
       .of("phases", "of the pipeline", [](const B& b) { return b.one->phases; });
 }
 
-Type fields_of(Fields<PublishedMapping> f) {
-  using P = PublishedMapping;
-  constexpr auto feasible = [](const P& p) { return p.published().feasible(); };
+Type published_mapping(Fields<MappingStudy> f) {
+  using P = MappingStudy;
+  constexpr auto feasible = [](const P& p) { return p.published->feasible(); };
   return f.where(feasible)
-      .of("time_s", "null: it has none", [](const P& p) { return p.published().seconds; })
-      .of("compute_s", "of that", [](const P& p) { return p.published().compute; })
+      .of("time_s", "null: it has none", [](const P& p) { return p.published->seconds; })
+      .of("compute_s", "of that", [](const P& p) { return p.published->compute; })
       .always()
-      .of("utilisation", "by its own account", [](const P& p) { return p.published().utilisation(); })
+      .of("utilisation", "by its own account", [](const P& p) { return p.published->utilisation(); })
       .of("below_bound", "faster than can be",
-          [](const P& p) { return p.published().feasible() && p.published().seconds < p.of->study->bound().seconds(); })
+          [](const P& p) { return p.published->feasible() && p.published->seconds < p.study->bound().seconds(); })
       .of("splits", "products: n1, n2, nk; attention: Tx, Ty; vector: chunks",
           [](const P& p) {
             std::vector<std::int64_t> splits;
-            for (const std::int64_t split : p.published().splits) {
+            for (const std::int64_t split : p.published->splits) {
               if (split > 0) splits.push_back(split);
             }
             return splits;
           })
-      .of("weights_stay", "rather than inputs", [](const P& p) { return p.published().transposed; })
+      .of("weights_stay", "rather than inputs", [](const P& p) { return p.published->transposed; })
       .of("mapped_here", "the same choice on the machine of the mappings, or null",
-          [](const P& p) { return p.of->recost; });
+          [](const P& p) { return p.recost; });
 }
 
 }  // namespace
@@ -221,7 +213,7 @@ Type fields_of(Fields<MappingRow> f) {
           [](const R& r) { return r.description().closed_form; })
       .of("simulation", "\"brief\" (few blocks of every kind) or \"whole\"",
           [](const R& r) { return r.of->whole && r.rank == 0 ? "whole" : "brief"; })
-      .of("of_bound", "lower bound over time", [](const R& r) { return r.of->of_bound(r.mapping()); })
+      .of("of_bound: bound / time %", "lower bound over time", [](const R& r) { return r.of->of_bound(r.mapping()); })
       .of("split", "as text", [](const R& r) { return split_text(r.description()); })
       .of("block", "as text", [](const R& r) { return block_text(r.description()); })
       .of("stays", "as text", [](const R& r) { return stays_text(r.description()); })
@@ -256,21 +248,21 @@ std::vector<MappingRow> rows_of(const MappingStudy& study) {
 namespace {
 
 // A row like those of the mappings that were found.
-MappingRow given_row(const GivenMapping& g) {
-  const auto& all = g.of->study->mappings();
+MappingRow given_row(const MappingStudy& s) {
+  const auto& all = s.study->mappings();
   const auto faster = std::ranges::count_if(
-      all, [&](const mapper::tile::StudiedMapping& m) { return m.simulated < g.given().simulated; });
-  return {g.of, static_cast<std::size_t>(faster), &g.given()};
+      all, [&](const mapper::tile::StudiedMapping& m) { return m.simulated < s.given()->simulated; });
+  return {&s, static_cast<std::size_t>(faster), &*s.given()};
 }
 
-Type fields_of(Fields<GivenMapping> f) {
-  using G = GivenMapping;
+Type given_mapping(Fields<MappingStudy> f) {
+  using G = MappingStudy;
   return f
-      .of("times_best", "its time over that of the best; 1: none that was found is faster",
-          [](const G& g) { return g.given().simulated / g.of->best().simulated; })
+      .of("times_best: over the best", "its time over that of the best; 1: none that was found is faster",
+          [](const G& g) { return g.given()->simulated / g.best().simulated; })
       .of<&given_row>("row", "as in `mappings`; `rank`: among those shown")
       .of("mapping", "as that of the best", [](const G& g) {
-        return DescribedMapping{g.of, &g.given().description};
+        return DescribedMapping{&g, &g.given()->description};
       });
 }
 
@@ -286,14 +278,15 @@ Type fields_of(Fields<MappingStudy> f) {
           [](const S& s) { return s.runtime.empty() ? std::nullopt : std::optional(s.runtime); })
       .of("grid", "columns x rows of tiles: \"8x8\"",
           [](const S& s) { return fmt::format("{}x{}", s.study->machine().mesh_x, s.study->machine().mesh_y); })
-      .of("op", "as given", [](const S& s) { return MappedOp{&s}; })
+      .group<&mapped_op>("op", "as given")
       .of("time_s", "of the best mapping, simulated", [](const S& s) { return s.best().simulated; })
       .of("simulated_s", "the same", [](const S& s) { return s.best().simulated; })
       .of("closed_form_s", "by the formula that the search ranks by",
           [](const S& s) { return s.best().description.closed_form; })
       .of("simulation", "\"brief\" (few blocks of every kind) or \"whole\"",
           [](const S& s) { return s.whole ? "whole" : "brief"; })
-      .of("bound_s", "lower bound: the largest of `bound`", [](const S& s) { return s.study->bound().seconds(); })
+      .of("bound_s: lower bound", "lower bound: the largest of `bound`",
+          [](const S& s) { return s.study->bound().seconds(); })
       .of("bound", "by resource", [](const S& s) { return s.study->bound(); })
       .of("of_bound", "`bound_s` / `time_s`", [](const S& s) { return s.of_bound(s.best()); })
       .of("mapping", "the best",
@@ -301,12 +294,12 @@ Type fields_of(Fields<MappingStudy> f) {
             return DescribedMapping{&s, &s.best().description};
           })
       .of<&rows_of>("mappings", "all that were simulated, the fastest first; also the CSV")
-      .of("given", "the mapping of `--mapping`, or null", [](const S& s) { return GivenMapping{&s}; })
+      .group<&given_mapping>("given: given mapping", "the mapping of `--mapping`, or null")
       .when([](const S& s) { return s.given().has_value(); })
-      .of("published", "null without `--tile-model published`", [](const S& s) { return PublishedMapping{&s}; })
+      .group<&published_mapping>("published", "null without `--tile-model published`")
       .when([](const S& s) { return s.published.has_value(); })
       .of<&S::schedule>("schedule", "what is drawn")
-      .of<&S::svg>("drawing_svg", "the same as `--svg` draws it");
+      .of<&S::svg>("drawing_svg: drawing", "the same as `--svg` draws it");
 }
 
 std::string op_text(const MappingStudy& study) {
@@ -398,18 +391,20 @@ Type fields_of(Fields<PlacedRow> f) {
       .of("shape", "as text", [](const R& r) { return shape_text(r.op()); })
       .of("count", "executions in the step", [](const R& r) { return r.op().count; })
       .of("time_s", "of one execution, simulated", [](const R& r) { return r.placed().seconds; })
-      .of("apart_s", "with everything in DRAM, as `estimate` has it", [](const R& r) { return r.apart().total; })
-      .of("dealt_s", "of `time_s`: operands go over links to the tiles that need them",
+      .of("apart_s: all in DRAM", "with everything in DRAM, as `estimate` has it",
+          [](const R& r) { return r.apart().total; })
+      .of("dealt_s: dealt out", "of `time_s`: operands go over links to the tiles that need them",
           [](const R& r) { return r.placed().dealt; })
       .of("slices", "of its rows, one after the other together with the ops beside it",
           [](const R& r) { return r.placed().slices; })
-      .of("from", "ops whose results it finds in the tiles' memory, as text; everything else is in DRAM",
+      .of("from: from tile memory",
+          "ops whose results it finds in the tiles' memory, as text; everything else is in DRAM",
           [](const R& r) { return r.from(); })
-      .of("to", "where its results go: \"DRAM\", \"tiles\" or \"DRAM and tiles\"",
+      .of("to: results go to", "where its results go: \"DRAM\", \"tiles\" or \"DRAM and tiles\"",
           [](const R& r) { return r.placed().to; })
       .of("dram_bytes", "of one execution", [](const R& r) { return r.placed().dram; })
-      .of("apart_dram_bytes", "with everything in DRAM", [](const R& r) { return r.placed().dram_apart; })
-      .of("resident_sram_bytes", "of a tile's memory: taken by what stays, beside the op's mapping",
+      .of("apart_dram_bytes: DRAM before", "with everything in DRAM", [](const R& r) { return r.placed().dram_apart; })
+      .of("resident_sram_bytes: SRAM beside it", "of a tile's memory: taken by what stays, beside the op's mapping",
           [](const R& r) { return r.placed().resident; })
       .where(mapped)
       .of("sram_bytes", "of a tile's memory: taken by the mapping; null: the tiles have no part in the op",
@@ -457,18 +452,18 @@ Type fields_of(Fields<cost::Links> f) {
       .of<&L::per_link>("per_link_bytes_per_s", "to one neighbour")
       .of<&L::provenance>("provenance", "of the rates")
       .of<&L::latency>("latency_s", "of a step")
-      .of<&L::latency_provenance>("latency_provenance", "of the latency");
+      .of<&L::latency_provenance>("latency_provenance: provenance of the latency", "of the latency");
 }
 
 Type fields_of(Fields<cost::SizeRange> f) {
   using R = cost::SizeRange;
-  return f.of<&R::from>("from_bytes", "up to the next of these").of<&R::algorithm>("algorithm", "the fastest");
+  return f.of<&R::from>("from_bytes: GiB", "up to the next of these").of<&R::algorithm>("algorithm", "the fastest");
 }
 
 Type fields_of(Fields<CollectiveLine> f) {
   using L = CollectiveLine;
   constexpr auto moves = [](const L& l) { return l.moves(); };
-  return f.of<&L::size>("size_bytes", "of a rank's data")
+  return f.of<&L::size>("size_bytes: GiB", "of a rank's data")
       .of("algorithm",
           "\"ring\", \"one-shot\", \"two-shot\", \"halving-doubling\", \"tree\", \"bruck\", \"dimensions\", "
           "\"hierarchical\", \"direct\"; \"none\" with one rank",
@@ -504,10 +499,12 @@ Type fields_of(Fields<CollectiveStudy> f) {
       .when([](const S& s) { return s.cluster.devices_per_node != cost::kAnyDevices; })
       .of("ranks_per_node", "how the ranks lie", [](const S& s) { return s.placement().inside; })
       .of("nodes", "likewise", [](const S& s) { return s.placement().nodes; })
-      .of("package", "links between dies of a card; null: there are none", [](const S& s) { return s.cluster.package; })
+      .of("package: links in a package", "links between dies of a card; null: there are none",
+          [](const S& s) { return s.cluster.package; })
       .when([](const S& s) { return s.cluster.devices_per_package > 1; })
       .of("inside", "links of a node", [](const S& s) { return s.cluster.inside; })
-      .of("supernode", "links between nodes that share ports with those inside; null: there are none",
+      .of("supernode: links between nodes of a supernode",
+          "links between nodes that share ports with those inside; null: there are none",
           [](const S& s) { return s.cluster.supernode; })
       .when([](const S& s) { return s.cluster.devices_per_supernode > 1; })
       .of("between", "links between nodes", [](const S& s) { return s.cluster.between; })

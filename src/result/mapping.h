@@ -28,6 +28,7 @@ struct DrawnSchedule {
   };
   struct Lane {
     std::string name;
+    mapper::tile::Lane kind = mapper::tile::Lane::matrix;
     std::vector<mapper::tile::Bar> bars;
   };
   std::optional<double> seconds;  // nothing: the drawing has the first and the last steps of a long one
@@ -78,6 +79,8 @@ struct MappingRow {
 };
 Type fields_of(Fields<MappingRow> f);
 std::vector<MappingRow> rows_of(const MappingStudy& study);
+
+Type fields_of(Fields<mapper::tile::Dimension> f);
 
 // "gemm m 4096, n 12288, k 4096"
 std::string op_text(const MappingStudy& study);

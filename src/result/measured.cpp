@@ -21,55 +21,53 @@ struct Errors {
 struct BaselineErrors {
   const GroupErrors* of;
 };
-// Of a group of rows.
-template <class What>
-struct Grouped {
-  const GroupErrors* of;
-  static Type fields() {
-    return Fields<Grouped>()
-        .of("by",
-            "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
-            "\"runtime_phase\", \"runtime_batch_band\", \"hardware_phase\", \"backend\", \"era\", \"cards\", "
-            "\"offload\"; figures of servers by \"metric\", \"metric_hardware\", \"metric_model\", \"metric_tp\", "
-            "\"metric_load\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
-            "(heads), \"collective\"",
-            [](const Grouped& g) { return g.of->by; })
-        .of("name", "of the group", [](const Grouped& g) { return g.of->name; })
-        .spread([](const Grouped& g) { return What{g.of}; });
-  }
-};
-
-template <class What>
-std::vector<Grouped<What>> grouped(std::span<const GroupErrors> groups) {
-  std::vector<Grouped<What>> list;
-  for (const GroupErrors& g : groups) list.push_back({&g});
-  return list;
-}
+constexpr const char* kBy =
+    "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
+    "\"runtime_phase\", \"runtime_batch_band\", \"hardware_phase\", \"backend\", \"era\", \"cards\", "
+    "\"offload\"; figures of servers by \"metric\", \"metric_hardware\", \"metric_model\", \"metric_tp\", "
+    "\"metric_load\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
+    "(heads), \"collective\"";
 
 Type fields_of(Fields<Errors> f) {
   using E = Errors;
   return f.of("rows", "that were scored", [](const E& e) { return e.of->errors.rows; })
-      .of("mape", "mean absolute error", [](const E& e) { return e.of->errors.mape; })
-      .of("median_ape", "of the absolute errors", [](const E& e) { return e.of->errors.median_ape; })
-      .of("p90_ape", "nine of ten are within this", [](const E& e) { return e.of->errors.p90_ape; })
-      .of("max_ape", "the largest", [](const E& e) { return e.of->errors.max_ape; })
-      .of("bias", "mean error", [](const E& e) { return e.of->errors.bias; })
-      .of("inside_mean", "rows within the mean band that is printed beside them",
+      .of("mape: mean error", "mean absolute error", [](const E& e) { return e.of->errors.mape; })
+      .of("median_ape: median error", "of the absolute errors", [](const E& e) { return e.of->errors.median_ape; })
+      .of("p90_ape: 9 of 10 errors within", "nine of ten are within this",
+          [](const E& e) { return e.of->errors.p90_ape; })
+      .of("max_ape: largest error", "the largest", [](const E& e) { return e.of->errors.max_ape; })
+      .of("bias: %", "mean error", [](const E& e) { return e.of->errors.bias; })
+      .of("inside_mean: inside the mean band %", "rows within the mean band that is printed beside them",
           [](const E& e) { return e.of->inside_mean; })
-      .of("inside_p90", "… within that of nine in ten", [](const E& e) { return e.of->inside_p90; })
-      .of("median_band_factor", "that the latter is wide, to either side, on the median: 1.27 is +- 27 %",
+      .of("inside_p90: inside the band of nine in ten %", "… within that of nine in ten",
+          [](const E& e) { return e.of->inside_p90; })
+      .of("median_band_factor: median factor of the band",
+          "that the latter is wide, to either side, on the median: 1.27 is +- 27 %",
           [](const E& e) { return e.of->band_factor; })
       .named("errors", "Shares, not percent; null where there are no rows, and of bands where there are none.");
 }
 Type fields_of(Fields<BaselineErrors> f) {
   using E = BaselineErrors;
   return f.spread([](const E& e) { return Errors{e.of}; })
-      .of("roofline_mape", "of the speed of light on the same rows", [](const E& e) { return e.of->roofline_mape; })
-      .of("fitted_roofline_mape", "of three constants fitted to these rows",
+      .of("roofline_mape: mean error of the roofline", "of the speed of light on the same rows",
+          [](const E& e) { return e.of->roofline_mape; })
+      .of("fitted_roofline_mape: mean error of the fitted roofline", "of three constants fitted to these rows",
           [](const E& e) { return e.of->fitted_roofline_mape; })
-      .of("rule_mape", "of the rule of thumb on the steps among them; null: none",
+      .of("rule_mape: mean error of the rule of thumb", "of the rule of thumb on the steps among them; null: none",
           [](const E& e) { return e.of->rule_mape; });
 }
+
+// Of a group of rows, without baselines.
+struct GroupLeftOut {
+  const GroupErrors* of;
+  static Type fields() {
+    using G = GroupLeftOut;
+    return Fields<G>()
+        .of<&G::of, &GroupErrors::by>("by", kBy)
+        .of<&G::of, &GroupErrors::name>("name", "of the group")
+        .spread([](const G& g) { return Errors{g.of}; });
+  }
+};
 
 // Errors of all rows and by group; null and none where nothing was left out.
 struct ErrorSection {
@@ -79,13 +77,23 @@ struct ErrorSection {
     return Fields<S>()
         .of("summary", "null: of nothing",
             [](const S& s) { return s.of->empty() ? std::nullopt : std::optional(Errors{&s.of->front()}); })
-        .of("groups", "by kind of group", [](const S& s) { return grouped<Errors>(groups_of(*s.of)); });
+        .of("groups", "by kind of group", [](const S& s) {
+          std::vector<GroupLeftOut> groups;
+          for (const GroupErrors& group : groups_of(*s.of)) groups.push_back({&group});
+          return groups;
+        });
   }
 };
 
 }  // namespace
 
 // ---- validate
+
+Type fields_of(Fields<calibrate::GroupErrors> f) {
+  return f.of<&GroupErrors::by>("by", kBy)
+      .of<&GroupErrors::name>("name", "of the group")
+      .spread([](const GroupErrors& g) { return BaselineErrors{&g}; });
+}
 
 Type fields_of(Fields<calibrate::Measurements::File> f) {
   using F = calibrate::Measurements::File;
@@ -106,17 +114,18 @@ Type fields_of(Fields<ValidatedRow> f) {
   return f
       .of("measured_s", "as the file says; of a rate its inverse", [](const R& r) { return r.of->measured(*r.row); })
       .of<&R::row, &V::predicted>("predicted_s", "by the profile")
-      .of("error", "predicted / measured - 1; of a rate that of the rate",
+      .of("error: %", "predicted / measured - 1; of a rate that of the rate",
           [](const R& r) { return r.of->error(*r.row); })
       .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
       .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
-      .of("rule_s",
+      .of("rule_s: rule of thumb",
           "of steps by the rule of thumb: decode reads at three quarters of the bandwidth, prefill multiplies at half "
           "the 16-bit peak",
           [](const R& r) { return r.row->rule; })
       .only_when([](const R& r) { return r.row->rule.has_value(); })
-      .of("band_low_s", "nine of ten like it are within this and the next", [](const R& r) { return r.edge(-1); })
-      .of("band_high_s", "likewise; null: no band", [](const R& r) { return r.edge(1); })
+      .of("band_low_s: band from", "nine of ten like it are within this and the next",
+          [](const R& r) { return r.edge(-1); })
+      .of("band_high_s: band to", "likewise; null: no band", [](const R& r) { return r.edge(1); })
       .of<&R::row, &V::profile>("profile",
                                 "what predicted it: \"vllm on rtx4090\", \"vllm (defaults of NVIDIA Ampere)\"; "
                                 "\"none\" is the speed of light")
@@ -131,11 +140,12 @@ Type fields_of(Fields<calibrate::Validation> f) {
   using V = calibrate::Validation;
   return f.of("files", "that were read", [](const V& v) { return v.measurements.files; })
       .of("summary", "of all scored rows", [](const V& v) { return BaselineErrors{&v.summary}; })
-      .of("groups", "of scored rows", [](const V& v) { return grouped<BaselineErrors>(v.groups); })
-      .of("unused_columns", "of the input: kept as they are, they change no prediction",
+      .of<&V::groups>("groups", "of scored rows")
+      .of("unused_columns: columns not used", "of the input: kept as they are, they change no prediction",
           [](const V& v) { return v.measurements.unused_columns(); })
       .of<&V::warnings>("warnings", "as text")
-      .of("refused", "lines that are not among the rows", [](const V& v) { return v.measurements.refused; })
+      .of("refused: refused lines", "lines that are not among the rows",
+          [](const V& v) { return v.measurements.refused; })
       .of("rows",
           "in the order of the files: `file`, `line`, the columns of the input that the row uses under their own "
           "names (text or numbers; without the latency), and the keys below; then columns that llmperf does not "
@@ -166,12 +176,13 @@ Type fields_of(Fields<ParameterFitted> f) {
       .where(identified)
       .of("relative_error", "the larger of the two below: standard deviation of the logarithm; null: not identified",
           [](const P& p) { return p.uncertainty(); })
-      .of("relative_error_fit", "given rows and default", [](const P& p) { return p.fitted.relative_error; })
+      .of("relative_error_fit: relative error (fit)", "given rows and default",
+          [](const P& p) { return p.fitted.relative_error; })
       .always()
-      .of("relative_error_jackknife", "over fits that each lack a group; null without",
+      .of("relative_error_jackknife: relative error (jackknife)", "over fits that each lack a group; null without",
           [](const P& p) { return p.jackknife; })
       .when([](const P& p) { return p.identified() && p.jackknife > 0; })
-      .of("shrinkage", "how much narrower the rows made it than its default's spread: 0 not at all, 1 to a point",
+      .of("shrinkage: %", "how much narrower the rows made it than its default's spread: 0 not at all, 1 to a point",
           [](const P& p) { return p.fitted.shrinkage; })
       .of("default", "what it is pulled towards", [](const P& p) { return p.free.prior; })
       .of("default_spread", "how strongly", [](const P& p) { return p.free.spread; })
@@ -228,8 +239,9 @@ Type fields_of(Fields<calibrate::Narrowed> f) {
 Type fields_of(Fields<calibrate::Proposal> f) {
   using P = calibrate::Proposal;
   return f.of("row", "what to measure, in the words of a measurement", [](const P& p) { return configuration(p.row); })
-      .of<&P::gain>("gain", "nats: by how much the logarithm of the volume falls in which the numbers lie")
-      .of<&P::narrows>("narrows", "one to three numbers that it tells most about");
+      .of<&P::gain>("gain: information gain",
+                    "nats: by how much the logarithm of the volume falls in which the numbers lie")
+      .of<&P::narrows>("narrows: narrows down", "one to three numbers that it tells most about");
 }
 
 Type fields_of(Fields<calibrate::Calibration> f) {
@@ -249,7 +261,8 @@ Type fields_of(Fields<calibrate::Calibration> f) {
       .of<&C::left_out>("cross_validation",
                         "rows predicted without their group; the profile stores those by phase and op. Two of them "
                         "where ops were fitted first and steps after them")
-      .of<&C::next>("next_rows", "at most five that would tell most, each given those before it, the best first")
+      .of<&C::next>("next_rows: rows worth measuring next",
+                    "at most five that would tell most, each given those before it, the best first")
       .of<&C::warnings>("warnings", "as text")
       .of<&C::refused>("refused", "lines that were left out");
 }
@@ -502,7 +515,7 @@ Type fields_of(Fields<replay::SelfTestResult> f) {
   return f.of<&R::op>("op", "one line")
       .of<&R::outcome>("outcome", "\"passed\", \"failed\" or \"unavailable\"")
       .of<&R::error>("error", "relative, of the norm of the difference; null: nothing was compared")
-      .of<&R::tolerance>("tolerance", "likewise: what the type's rounding allows")
+      .of<&R::tolerance>("tolerance: %", "likewise: what the type's rounding allows")
       .of<&R::reason>("reason", "why not available, or what failed");
 }
 

@@ -89,6 +89,7 @@ struct ValidatedRow {
 };
 Type fields_of(Fields<ValidatedRow> f);
 
+Type fields_of(Fields<calibrate::GroupErrors> f);
 Type fields_of(Fields<calibrate::Validation> f);
 Type fields_of(Fields<calibrate::Narrowed> f);
 Type fields_of(Fields<calibrate::Proposal> f);

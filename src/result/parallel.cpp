@@ -10,25 +10,12 @@
 namespace llmperf::result {
 namespace {
 
-struct ParallelInputs {
-  const ParallelStudy* of;
-  const estimate::Setup& setup() const { return *of->setup; }
-  const estimate::SearchSpace& space() const { return of->space; }
-  const graph::Execution& execution() const { return of->setup->execution; }
-};
-struct PlanMemory {
-  const estimate::PlanCost* cost;
-};
 // All exchanges of a kind in a step.
 struct KindExchanged {
   graph::CollectiveKind kind;
   std::int64_t count;
   Bytes sent;
 };
-struct StrategyInputs {
-  const StrategyStudy* of;
-};
-
 template <graph::CollectiveKind Kind>
 Bytes sent(const ParallelPlan& p) {
   return p.communication().sent[static_cast<std::size_t>(Kind)];
@@ -55,30 +42,30 @@ StrategyFormula formula_of(const estimate::StrategyFormulas& s) {
 
 }  // namespace
 
-Type fields_of(Fields<ParallelInputs> f) {
-  using I = ParallelInputs;
+Type parallel_inputs(Fields<ParallelStudy> f) {
+  using I = ParallelStudy;
   using S = estimate::SearchSpace;
-  return f.of("model", "its name", [](const I& i) { return i.execution().model->name; })
-      .of("hardware", "its name", [](const I& i) { return i.setup().device->name; })
+  return f.of("model", "its name", [](const I& i) { return i.setup->execution.model->name; })
+      .of("hardware", "its name", [](const I& i) { return i.setup->device->name; })
       .of<&I::space, &S::devices>("devices", "of every plan")
-      .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+      .of("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; })
       .of<&I::space, &S::batch>("batch", "sequences of a step")
       .of<&I::space, &S::sequence>("sequence_tokens", "of each sequence")
       .of<&I::space, &S::training>("training", "whether a training step")
       .json("phase", "\"decode\" where a step is one of decode, its sequences in the cache",
-            [](const I& i) { return i.setup().serving.phases; })
-      .only_when([](const I& i) { return !i.setup().serving.prefills(); })
+            [](const I& i) { return i.setup->serving.phases; })
+      .only_when([](const I& i) { return !i.setup->serving.prefills(); })
       .of<&I::space, &S::micro_batch>("micro_batch", "sequences of a micro-batch; null without `training`")
-      .when([](const I& i) { return i.space().training; })
-      .of("weights", "type", [](const I& i) { return i.execution().weights.name; })
-      .of("kv", "type", [](const I& i) { return i.execution().kv.name(); })
-      .of<&I::execution, &graph::Execution::activations>("activations", "type")
+      .when([](const I& i) { return i.space.training; })
+      .of("weights", "type", [](const I& i) { return i.setup->execution.weights.name; })
+      .of("kv", "type", [](const I& i) { return i.setup->execution.kv.name(); })
+      .of<&I::setup, &estimate::Setup::execution, &graph::Execution::activations>("activations", "type")
       .of("options", "of the runtime",
-          [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); });
+          [](const I& i) { return hardware::format_runtime_options(i.setup->execution.runtime); });
 }
 
-Type fields_of(Fields<PlanMemory> f) {
-  using M = PlanMemory;
+Type plan_memory(Fields<ParallelPlan> f) {
+  using M = ParallelPlan;
   using C = estimate::PlanCost;
   return f.of<&M::cost, &C::memory, &cost::Memory::weights>("weight_bytes", "weights")
       .of<&M::cost, &C::memory, &cost::Memory::gradients>("gradient_bytes", "of training")
@@ -110,7 +97,8 @@ Type fields_of(Fields<ParallelPlan> f) {
       .json<&P::options, &O::chunks>("interleave", "runs of layers per stage; likewise")
       .json<&P::options, &O::recompute>("recompute", "likewise")
       .always()
-      .flat("memory", "of one device", [](const P& p) { return PlanMemory{&p.cost()}; })
+      .group<&plan_memory>("memory", "of one device")
+      .flat()
       .of<&P::cost, &C::fits>("fits", "when false, times are null")
       .of<&P::cost, &C::time>("step_s", "the step")
       .when(fits)
@@ -134,7 +122,7 @@ Type fields_of(Fields<ParallelPlan> f) {
 Type fields_of(Fields<ParallelStudy> f) {
   using S = ParallelStudy;
   return f.of("label", "\"upper bound, uncalibrated\"", [](const S&) { return kUncalibrated; })
-      .of("inputs", "as resolved", [](const S& s) { return ParallelInputs{&s}; })
+      .group<&parallel_inputs>("inputs", "as resolved")
       .of<&S::tried>("tried", "combinations of degrees")
       .of<&S::legal>("legal", "those that divide model, batch and sequence")
       .of<&S::fitting>("fitting", "those of them that fit")
@@ -143,15 +131,14 @@ Type fields_of(Fields<ParallelStudy> f) {
       .of<&S::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
 }
 
-Type fields_of(Fields<StrategyInputs> f) {
-  using I = StrategyInputs;
+Type strategy_inputs(Fields<StrategyStudy> f) {
   using S = StrategyStudy;
-  return f.of("model", "its name", [](const I& i) { return i.of->setup->execution.model->name; })
-      .of<&I::of, &S::devices>("devices", "of every strategy")
-      .of<&I::of, &S::batch>("batch", "sequences of a step")
-      .of<&I::of, &S::sequence>("sequence_tokens", "of each sequence")
+  return f.of("model", "its name", [](const S& s) { return s.setup->execution.model->name; })
+      .of<&S::devices>("devices", "of every strategy")
+      .of<&S::batch>("batch", "sequences of a step")
+      .of<&S::sequence>("sequence_tokens", "of each sequence")
       .of("options", "of the runtime",
-          [](const I& i) { return hardware::format_runtime_options(i.of->setup->execution.runtime); });
+          [](const S& s) { return hardware::format_runtime_options(s.setup->execution.runtime); });
 }
 
 Type fields_of(Fields<estimate::Formula> f) {
@@ -182,19 +169,19 @@ Type fields_of(Fields<estimate::StrategyFormulas> f) {
       .of<&S::parameter_collectives>("parameter_collectives", "of a step")
       .of<&S::activation_collectives>("activation_collectives", "of a step")
       .of<&formula_of<&S::activation_communication>>(
-          "activation_communication_elements",
+          "activation_communication_elements: activations sent (elements)",
           "Activation communication (elements sent by a device, forward and backward)")
       .of<&formula_of<&S::activations>>("activation_bytes", "Activations kept (bytes)")
-      .of<&formula_of<&S::parameter_communication>>("parameter_communication_elements",
+      .of<&formula_of<&S::parameter_communication>>("parameter_communication_elements: parameters sent (elements)",
                                                     "Parameter communication (elements sent by a device)")
-      .of<&formula_of<&S::weights>>("weight_elements", "Weights (P; parameters that a device holds)")
+      .of<&formula_of<&S::weights>>("weight_elements: weights", "Weights (P; parameters that a device holds)")
       .of<&formula_of<&S::gradients>>("gradient_elements", "Gradients (G)")
       .of<&formula_of<&S::optimizer>>("optimizer_elements", "Optimiser (in 2-byte parameters)");
 }
 
 Type fields_of(Fields<StrategyStudy> f) {
   using S = StrategyStudy;
-  return f.of("inputs", "as resolved", [](const S& s) { return StrategyInputs{&s}; })
+  return f.group<&strategy_inputs>("inputs", "as resolved")
       .of("variables", "of the formulas",
           [](const S& s) {
             Map<estimate::Variable> variables;

@@ -61,12 +61,12 @@ Type fields_of(Fields<RuntimeUsed> f) {
       .of("host", "of machine that the host's numbers were measured on: \"desktop\", \"server\" or \"grace\"",
           [](const R& r) -> const std::string& { return r.platform->profile->host_class; })
       .when([](const R& r) { return !r.platform->profile->host_class.empty(); })
-      .of("class_default", "whether it is not fitted to this device",
+      .of("class_default: by defaults of the class", "whether it is not fitted to this device",
           [](const R& r) { return !r.platform->profile->measured_on(*r.platform->device); })
-      .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch",
+      .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch: dispatch of prefill",
                                                        "\"graph\", \"eager\", \"serial\" or \"dynamic_graph\"")
       .only_when([](const R& r) { return r.text; })
-      .of<&R::platform, &estimate::Platform::decode_dispatch>("decode_dispatch", "likewise")
+      .of<&R::platform, &estimate::Platform::decode_dispatch>("decode_dispatch: dispatch of decode", "likewise")
       .only_when([](const R& r) { return r.text; })
       .of<&R::platform, &estimate::Platform::dispatch>("dispatch", "likewise, of results that have no such phases")
       .only_when([](const R& r) { return !r.text; })
@@ -80,7 +80,7 @@ Type fields_of(Fields<BandOf> f) {
       .of<&B::band, &Band::mean>(
           "mean_error",
           "relative, of predictions that were left out of the fit, or from the errors of the parts of a step")
-      .of<&B::band, &Band::p90>("p90_error", "nine of ten were within this")
+      .of<&B::band, &Band::p90>("p90_error: 9 of 10 within", "nine of ten were within this")
       .of<&B::band, &Band::rows>("rows", "that were left out of the fit and say so; 0: from the errors of the parts")
       .of("low_s", "the time over 1 + the mean error", [](const B& b) { return b.time / (1 + b.band.mean); })
       .of("high_s", "the time times that", [](const B& b) { return b.time * (1 + b.band.mean); })
@@ -95,11 +95,12 @@ Type fields_of(Fields<graph::Plan> f) {
       .of<&P::tensor_rows>("tensor_rows", "null: one-dimensional")
       .when([](const P& p) { return p.tensor_rows > 0; })
       .of<&P::sequence_parallel>("sequence_parallel", "whether norms are divided over the tensor axis")
-      .of<&P::ulysses>("ulysses", "degree of sequence parallelism by heads")
+      .of<&P::ulysses>("ulysses: Ulysses", "degree of sequence parallelism by heads")
       .of<&P::ring>("ring", "… by passing K and V round")
       .of<&P::expert>("expert", "degree of expert parallelism")
-      .of<&P::expert_dispatch>("expert_dispatch", "type that tokens travel to experts in; null: as the weights have it")
-      .of<&P::expert_combine>("expert_combine", "… and back")
+      .of<&P::expert_dispatch>("expert_dispatch: type of tokens sent to experts",
+                               "type that tokens travel to experts in; null: as the weights have it")
+      .of<&P::expert_combine>("expert_combine: type of results of experts", "… and back")
       .of<&P::data>("data", "replicas")
       .of<&P::pipeline>("pipeline", "stages")
       .of("embedding", "\"sharded\" or \"replicated\"",
@@ -109,18 +110,20 @@ Type fields_of(Fields<graph::Plan> f) {
 
 Type fields_of(Fields<cost::Memory> f) {
   using M = cost::Memory;
-  return f.of<&M::weights>("weight_bytes", "weights")
-      .of<&M::kv_cache>("kv_cache_bytes", "KV cache of all sequences at their full length")
-      .of<&M::state>("state_bytes", "of recurrent layers, all sequences; only of models that have such")
+  return f.of<&M::weights>("weight_bytes: weights", "weights")
+      .of<&M::kv_cache>("kv_cache_bytes: GiB", "KV cache of all sequences at their full length")
+      .of<&M::state>("state_bytes: recurrent state",
+                     "of recurrent layers, all sequences; only of models that have such")
       .only_when([](const M& m) { return m.state.value > 0; })
-      .of<&M::draft>("draft_weight_bytes", "weights of what drafts (`--draft`), but for what it shares with the model")
+      .of<&M::draft>("draft_weight_bytes: weights of the draft",
+                     "weights of what drafts (`--draft`), but for what it shares with the model")
       .only_when([](const M& m) { return m.draft.value > 0; })
-      .of<&M::draft_cache>("draft_cache_bytes",
+      .of<&M::draft_cache>("draft_cache_bytes: KV cache of the draft",
                            "its KV cache and recurrent state, all sequences; of llama.cpp also its compute buffers")
       .only_when([](const M& m) { return m.draft.value > 0; })
-      .of<&M::activation>("activation_bytes", "the peak")
-      .of<&M::reserve>("reserve_bytes", "what the runtime keeps for itself")
-      .of<&M::total>("total_bytes", "the sum")
+      .of<&M::activation>("activation_bytes: activations", "the peak")
+      .of<&M::reserve>("reserve_bytes: runtime reserve GiB", "what the runtime keeps for itself")
+      .of<&M::total>("total_bytes: memory needed GiB", "the sum")
       .named("memory");
 }
 
@@ -155,15 +158,15 @@ Type fields_of(Fields<MemoryUsed> f) {
 Type fields_of(Fields<MemoryRoof> f) {
   using R = MemoryRoof;
   return f.of<&R::name>("name", "of the memory level")
-      .of<&R::rate>("bytes_per_s", "of all tiles together")
+      .of<&R::rate>("bytes_per_s: bandwidth", "of all tiles together")
       .of<&R::provenance>("provenance", "of the rate");
 }
 
 Type fields_of(Fields<ComputeRoof> f) {
   using R = ComputeRoof;
-  return f.of<&R::dtype>("dtype", "of the operands")
+  return f.of<&R::dtype>("dtype: type", "of the operands")
       .of<&R::unit>("unit", "\"matrix\" or \"vector\"")
-      .of<&R::rate>("flops_per_s", "dense")
+      .of<&R::rate>("flops_per_s: peak", "dense")
       .of<&R::provenance>("provenance", "of the rate");
 }
 
@@ -199,12 +202,14 @@ Type fields_of(Fields<CountedWork> f) {
       .of("vector_flops", "of the vector engine", [](const W& w) { return w.work->vector * w.count; })
       .of("bytes", "memory traffic: sum of the five below", [](const W& w) { return w.work->bytes() * w.count; })
       .of("weight_bytes", "weights read", [](const W& w) { return w.work->weights * w.count; })
-      .of("activation_read_bytes", "activations read", [](const W& w) { return w.work->activations_read * w.count; })
-      .of("activation_written_bytes", "activations written",
+      .of("activation_read_bytes: activations read", "activations read",
+          [](const W& w) { return w.work->activations_read * w.count; })
+      .of("activation_written_bytes: activations written", "activations written",
           [](const W& w) { return w.work->activations_written * w.count; })
       .of("kv_read_bytes", "KV cache read", [](const W& w) { return w.work->kv_read * w.count; })
       .of("kv_written_bytes", "KV cache written", [](const W& w) { return w.work->kv_written * w.count; })
-      .of("network_bytes", "sent over the link between device and host, or by a device to others; not part of `bytes`",
+      .of("network_bytes: bytes sent",
+          "sent over the link between device and host, or by a device to others; not part of `bytes`",
           [](const W& w) { return w.work->network * w.count; })
       .named("work");
 }
@@ -214,17 +219,17 @@ Type fields_of(Fields<estimate::Phase> f) {
   return f.of<&P::name>("name", "\"prefill\", \"decode\" and the like")
       .of<&P::steps>("steps", "how many steps the phase has")
       .of<&P::time>("time_s", "of one step")
-      .of<&P::total>("total_s", "of all steps")
+      .of<&P::total>("total_s: total time", "of all steps")
       .of<&P::roof>("roof_s", "the bound that `time_s` is held against")
-      .of<&P::ops_time>("ops_time_s", "of all ops: `time_s` + `overlapped_s` + `pipelined_s`")
+      .of<&P::ops_time>("ops_time_s: sum of ops", "of all ops: `time_s` + `overlapped_s` + `pipelined_s`")
       .of<&P::overlapped>("overlapped_s",
                           "what collectives take beside other ops, and what weights that come early save "
                           "(`prefetch_weights`)")
       .of<&P::pipelined>("pipelined_s", "what stages do at the same time")
       .of<&P::bubble>("bubble_s", "idle time of the busiest stage")
-      .of<&P::batches>("micro_batches", "that a step goes through the pipeline in")
+      .of<&P::batches>("micro_batches: micro-batches", "that a step goes through the pipeline in")
       .spread([](const P& p) { return CountedWork{&p.work}; })
-      .of<&P::intensity>("intensity_flop_per_byte", "`flops` / `bytes`")
+      .of<&P::intensity>("intensity_flop_per_byte: intensity (FLOP/B)", "`flops` / `bytes`")
       .of<&P::bound>("bound",
                      "what binds the largest share of the time: \"matrix\", \"vector\", \"memory\", \"network\", "
                      "\"launch\" or \"operand feed\" (the rate at which cores get operands from the cache)")
@@ -273,7 +278,8 @@ Type fields_of(Fields<OpResult> f) {
       })
       .of("place", "\"device\", \"host\", \"link\" between them, or \"network\" between devices",
           [](const O& o) { return o.op->op.place; })
-      .of("matrix_dtype", "operand type of the matrix product", [](const O& o) { return o.op->work.matrix_dtype; })
+      .of("matrix_dtype: matrix type", "operand type of the matrix product",
+          [](const O& o) { return o.op->work.matrix_dtype; })
       .of("time_s", "as in a phase", [](const O& o) { return o.op->step_time(); })
       .of("roof_s", "as in a phase", [](const O& o) { return o.op->time.roof * o.count(); })
       .of("bound", "as in a phase", [](const O& o) { return o.op->time.bound; })
@@ -295,7 +301,7 @@ Type fields_of(Fields<PhaseOp> f) {
       .only_when([](const O& o) { return o.of.also == Also::purpose; })
       .of("hidden_s", "of training: what of its time runs beside others", [](const O& o) { return o.op().op->hidden; })
       .only_when([](const O& o) { return o.of.also == Also::hidden; })
-      .row("share", "of the phase's time", [](const O& o) { return o.op().op->step_time() / o.phase().time; })
+      .row("share: %", "of the phase's time", [](const O& o) { return o.op().op->step_time() / o.phase().time; })
       .row("axis", "of an exchange", [](const O& o) { return collective(o)->axis; })
       .when([](const O& o) { return collective(o) != nullptr; })
       .row("ranks", "of an exchange", [](const O& o) { return collective(o)->ranks; })

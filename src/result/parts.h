@@ -154,30 +154,30 @@ Type fields_of(Fields<graph::SequenceGroup> f);
 Type fields_of(Fields<PhaseResult> f);
 Type fields_of(Fields<estimate::OpGroup> f);
 
-// The first fields of what a result was computed with: `I` has a setup and an execution.
-template <class I>
-Fields<I> model_and_device() {
-  return Fields<I>()
+// The first fields of what a result was computed with, which has a setup.
+template <class R>
+Fields<R> model_and_device() {
+  return Fields<R>()
       .of("model", "the model",
-          [](const I& i) {
-            return Source{i.execution().model->name, i.execution().model->source};
+          [](const R& r) {
+            return Source{r.setup->execution.model->name, r.setup->execution.model->source};
           })
-      .of("hardware", "the device", [](const I& i) {
-        return HardwareUsed{i.setup().device, figures_used(i.setup())};
+      .of("hardware", "the device", [](const R& r) {
+        return HardwareUsed{r.setup->device, figures_used(*r.setup)};
       });
 }
 // … and their names in rows.
-template <class I>
-Fields<I> named_model_and_device() {
-  return model_and_device<I>()
-      .row("model", "its name", [](const I& i) { return std::string_view(i.execution().model->name); })
-      .row("hardware", "its name", [](const I& i) { return std::string_view(i.setup().device->name); });
+template <class R>
+Fields<R> named_model_and_device() {
+  return model_and_device<R>()
+      .row("model", "its name", [](const R& r) { return std::string_view(r.setup->execution.model->name); })
+      .row("hardware", "its name", [](const R& r) { return std::string_view(r.setup->device->name); });
 }
 
 // What an estimate of any workload begins and ends with. A result R is an Answer with a setup and an estimate;
 // R::beyond() says in which ways it is extrapolated, R::bands() how far like predictions were off, and R::kAlso what
 // its phases tell.
-template <class R, class Inputs>
+template <class R, Type (*Inputs)(Fields<R>)>
 Fields<R> answer_fields(std::string_view bands_doc) {
   constexpr auto fits = [](const R& r) { return r.estimate->fits; };
   return Fields<R>()
@@ -189,7 +189,8 @@ Fields<R> answer_fields(std::string_view bands_doc) {
             [](const R& r) { return !r.beyond().empty(); })
       .template of<&R::beyond>("extrapolations", "in which ways")
       .template of<&R::bands>("error_band", bands_doc)
-      .flat("inputs", "the request, with what was left to llmperf", [](const R& r) { return Inputs{&r}; })
+      .template group<Inputs>("inputs", "the request, with what was left to llmperf")
+      .flat()
       .template row<&R::label>("label", "what the numbers are")
       .template row<&R::runtime>("runtime", "the runtime profile, or \"none\"")
       .row("extrapolated", "in which ways", [](const R& r) { return join(r.beyond(), "; "); })

@@ -14,20 +14,6 @@ namespace {
 
 using program::LoweredOp;
 
-struct ProgramInputs {
-  const ProgramStudy* of;
-  const estimate::ProgramSetup& setup() const { return *of->setup; }
-  const char* fuse() const { return of->setup->fusion == program::Fusion::none ? "none" : "elementwise"; }
-};
-struct ProgramFile {
-  const program::Module* module;
-};
-struct ProgramMemory {
-  const estimate::ProgramEstimate* estimate;
-};
-struct ProgramFlops {
-  const cost::Work* work;
-};
 struct FusedInstruction {
   std::string_view name;
   int line;
@@ -92,32 +78,33 @@ std::vector<IdleOp> idle(const ProgramStudy& study) {
 
 }  // namespace
 
-Type fields_of(Fields<ProgramFile> f) {
-  using F = ProgramFile;
-  return f.of("file", "that it was read from", [](const F& x) { return x.module->source->name(); })
-      .of<&F::module, &program::Module::instructions>("instructions", "in it");
+Type program_file(Fields<ProgramStudy> f) {
+  using F = ProgramStudy;
+  return f.of("file", "that it was read from", [](const F& x) { return x.program->module->source->name(); })
+      .of<&F::program, &program::Program::module, &program::Module::instructions>("instructions", "in it");
 }
 
-Type fields_of(Fields<ProgramInputs> f) {
-  using I = ProgramInputs;
-  return f.of("program", "its text", [](const I& i) { return ProgramFile{i.of->program->module}; })
+Type program_inputs(Fields<ProgramStudy> f) {
+  using I = ProgramStudy;
+  return f.group<&program_file>("program", "its text")
       .of("hardware", "the device",
           [](const I& i) {
-            return HardwareUsed{i.setup().device, figures_used(i.setup(), i.of->estimate->products)};
+            return HardwareUsed{i.setup->device, figures_used(*i.setup, i.estimate->products)};
           })
       .of<&I::setup, &estimate::ProgramSetup::devices>("devices", "that run it")
-      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
-      .of<&I::fuse>("fuse", "\"none\" or \"elementwise\"")
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; })
+      .of("fuse", "\"none\" or \"elementwise\"",
+          [](const I& i) { return i.setup->fusion == program::Fusion::none ? "none" : "elementwise"; })
       .of("runtime", "the runtime profile; null for the speed of light",
-          [](const I& i) { return runtime_used(i.setup()); });
+          [](const I& i) { return runtime_used(*i.setup); });
 }
 
-Type fields_of(Fields<ProgramMemory> f) {
-  using M = ProgramMemory;
+Type program_memory(Fields<ProgramStudy> f) {
+  using M = ProgramStudy;
   using E = estimate::ProgramEstimate;
   return f.of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the two below")
-      .of<&M::estimate, &E::lowered, &program::Lowered::arguments>("argument_bytes", "of the program")
-      .of<&M::estimate, &E::lowered, &program::Lowered::constants>("constant_bytes", "of the program")
+      .of<&M::estimate, &E::lowered, &program::Lowered::arguments>("argument_bytes: arguments", "of the program")
+      .of<&M::estimate, &E::lowered, &program::Lowered::constants>("constant_bytes: constants", "of the program")
       .of<&M::estimate, &E::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "none")
       .of<&M::estimate, &E::memory, &cost::Memory::activation>("activation_bytes", "the most alive at once")
       .of<&M::estimate, &E::memory, &cost::Memory::reserve>("reserve_bytes", "what the runtime keeps for itself")
@@ -125,11 +112,16 @@ Type fields_of(Fields<ProgramMemory> f) {
       .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
 }
 
-Type fields_of(Fields<ProgramFlops> f) {
-  using F = ProgramFlops;
-  return f.of<&F::work, &cost::Work::matrix>("matrix", "of the matrix engine")
-      .of<&F::work, &cost::Work::vector>("vector", "of the vector engine")
-      .of("total", "the sum", [](const F& x) { return x.work->matrix + x.work->vector; });
+Type program_flops(Fields<ProgramStudy> f) {
+  using F = ProgramStudy;
+  using E = estimate::ProgramEstimate;
+  using P = estimate::Phase;
+  return f.of<&F::estimate, &E::phase, &P::work, &cost::Work::matrix>("matrix", "of the matrix engine")
+      .of<&F::estimate, &E::phase, &P::work, &cost::Work::vector>("vector", "of the vector engine")
+      .of("total", "the sum", [](const F& x) {
+        const cost::Work& w = x.estimate->phase().work;
+        return w.matrix + w.vector;
+      });
 }
 
 Type fields_of(Fields<program::AttentionShape> f) {
@@ -141,7 +133,7 @@ Type fields_of(Fields<program::AttentionShape> f) {
       .of<&A::heads>("heads", "of queries")
       .of<&A::kv_heads>("kv_heads", "of keys and values")
       .of<&A::head_dim>("head_dim", "of queries and keys")
-      .of<&A::v_head_dim>("v_head_dim", "of values")
+      .of<&A::v_head_dim>("v_head_dim: V head dim", "of values")
       .of<&A::masked>("masked", "by query and key: causal, as a rule")
       .of<&A::rotary>("rotary", "whether positions are");
 }
@@ -255,13 +247,15 @@ Type fields_of(Fields<ProgramStudy> f) {
       .row("hardware", "its name", [](const S& s) { return s.setup->device->name; })
       .row("runtime", "the runtime profile, or \"none\"",
            [](const S& s) { return s.setup->profile ? s.setup->profile->name : std::string("none"); })
-      .flat("inputs", "as resolved", [](const S& s) { return ProgramInputs{&s}; })
+      .group<&program_inputs>("inputs", "as resolved")
+      .flat()
       .of<&S::estimate, &E::fits>("fits", "whether its memory does")
-      .flat("memory", "of a device", [](const S& s) { return ProgramMemory{s.estimate}; })
+      .group<&program_memory>("memory", "of a device")
+      .flat()
       .of<&S::estimate, &E::phase, &P::time>("time_s", "of one execution of the program")
       .of<&S::estimate, &E::phase, &P::roof>("roof_s", "the bound that it is held against")
       .of<&S::estimate, &E::phase, &P::bound>("bound", "what binds most of the time")
-      .of("flops", "of all executions of all ops", [](const S& s) { return ProgramFlops{&s.estimate->phase().work}; })
+      .group<&program_flops>("flops", "of all executions of all ops")
       .row<&S::estimate, &E::phase, &P::work, &W::matrix>("matrix_flops", "of the matrix engine")
       .row<&S::estimate, &E::phase, &P::work, &W::vector>("vector_flops", "of the vector engine")
       .of<&S::estimate, &E::phase, &P::work, &W::bytes>("bytes", "memory traffic")

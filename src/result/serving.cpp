@@ -16,23 +16,6 @@ using serving::EngineKind;
 using serving::EngineSettings;
 using serving::Summary;
 
-struct ServingInputs {
-  const Serving* of;
-  const estimate::Setup& setup() const { return *of->setup; }
-  const graph::Execution& execution() const { return of->setup->execution; }
-};
-struct TtftCauses {
-  const serving::Causes* shares;
-  double of(serving::Cause cause) const { return (*shares)[static_cast<std::size_t>(cause)]; }
-};
-struct CausesOf {
-  const Summary* summary;
-};
-struct KvUsed {
-  const Serving* of;
-  const Summary& summary() const { return of->study->summary; }
-};
-
 // "vllm" alone, "trtllm" alone: a setting of one engine.
 template <EngineKind Kind>
 constexpr auto of_engine() {
@@ -56,22 +39,22 @@ Type fields_of(Fields<EngineSettings> f) {
   return f.of<&S::kind>("name", "\"vllm\", \"sglang\", \"trtllm\" or \"llama.cpp\"")
       .of<&S::version>("version", "that was asked for; null: the newest whose rules are known")
       .when([](const S& s) { return !s.version.empty(); })
-      .of<&S::max_batched_tokens>("max_batched_tokens", "of a step")
-      .of<&S::max_sequences>("max_sequences", "that run at once; of llama.cpp slots")
-      .of<&S::kv_utilisation>("kv_utilisation", "share of the memory that it may use")
+      .of<&S::max_batched_tokens>("max_batched_tokens: tokens of a step at most", "of a step")
+      .of<&S::max_sequences>("max_sequences: sequences at most", "that run at once; of llama.cpp slots")
+      .of<&S::kv_utilisation>("kv_utilisation: memory utilisation", "share of the memory that it may use")
       .of<&S::block_size>("block_size", "tokens")
       .of<&S::prefix_caching>("prefix_caching", "whether what is cached of a prompt's beginning is taken")
       .of<&S::chunked_prefill>("chunked_prefill", "whether prompts are cut")
       .of<&S::asynchronous>("asynchronous", "whether the next step is prepared while one runs")
-      .of<&S::graph_rows>("graph_rows", "of the largest captured graph; null: none is")
+      .of<&S::graph_rows>("graph_rows: rows of the largest graph", "of the largest captured graph; null: none is")
       .when([](const S& s) { return s.captures_graphs; })
-      .of<&S::frontend>("frontend_s", "of each request, before it can be in a step: HTTP, tokenising")
-      .of<&S::reserves_full_input>("reserves_full_input",
+      .of<&S::frontend>("frontend_s: front end", "of each request, before it can be in a step: HTTP, tokenising")
+      .of<&S::reserves_full_input>("reserves_full_input: reserves the whole prompt",
                                    "vLLM: whether blocks of all of a prompt must be free, not of its first part alone")
       .only_when(of_engine<EngineKind::vllm>())
       .of<&S::watermark>("watermark", "vLLM: share of the blocks that stays free where something runs")
       .only_when(of_engine<EngineKind::vllm>())
-      .of<&S::max_prefill_tokens>("max_prefill_tokens", "SGLang: of a step of prompts")
+      .of<&S::max_prefill_tokens>("max_prefill_tokens: prompt tokens of a step at most", "SGLang: of a step of prompts")
       .only_when(of_engine<EngineKind::sglang>())
       .of<&S::conservativeness>("conservativeness", "SGLang: of the share of max_tokens that is reserved")
       .only_when(of_engine<EngineKind::sglang>())
@@ -97,9 +80,10 @@ Type fields_of(Fields<TrafficSent> f) {
       .when(made)
       .of<&T::output>("output", "likewise of what is generated")
       .when(made)
-      .of<&T::mean_input>("mean_input_tokens", "of all requests")
-      .of<&T::mean_output>("mean_output_tokens", "likewise")
-      .of<&T::prefix, &serving::Prefix::tokens>("prefix_tokens", "at the beginning of prompts that others have as well")
+      .of<&T::mean_input>("mean_input_tokens: mean prompt", "of all requests")
+      .of<&T::mean_output>("mean_output_tokens: mean output", "likewise")
+      .of<&T::prefix, &serving::Prefix::tokens>("prefix_tokens: shared prefix",
+                                                "at the beginning of prompts that others have as well")
       .when(made)
       .of<&T::prefix, &serving::Prefix::kinds>("prefixes", "of them, which requests choose among")
       .when([](const T& t) { return t.trace.empty() && t.prefix.tokens > 0; })
@@ -108,58 +92,64 @@ Type fields_of(Fields<TrafficSent> f) {
       .of<&T::seed>("seed", "of what is random, of the first run");
 }
 
-Type fields_of(const Fields<ServingInputs>&) {
-  using I = ServingInputs;
-  constexpr auto apart = [](const I& i) { return i.of->deployed->deployment.decode.has_value(); };
+Type serving_inputs(Fields<Serving>) {
+  using I = Serving;
+  constexpr auto apart = [](const I& i) { return i.deployed->deployment.decode.has_value(); };
   return model_and_device<I>()
       .of("weights", "what was used, also where it was left to llmperf",
-          [](const I& i) { return i.execution().weights.name; })
+          [](const I& i) { return i.setup->execution.weights.name; })
       .of("weights_kernel", "what the runtime's stack multiplies with them; null where the profile does not say",
-          [](const I& i) { return i.of->setup->weights_kernel; })
-      .when([](const I& i) { return !i.of->setup->weights_kernel.empty(); })
-      .of("kv", "likewise", [](const I& i) { return i.execution().kv.name(); })
-      .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
-      .of("options", "likewise", [](const I& i) { return options_text(i.setup()); })
+          [](const I& i) { return i.setup->weights_kernel; })
+      .when([](const I& i) { return !i.setup->weights_kernel.empty(); })
+      .of("kv", "likewise", [](const I& i) { return i.setup->execution.kv.name(); })
+      .of("activations", "likewise", [](const I& i) { return i.setup->execution.activations; })
+      .of("options", "likewise", [](const I& i) { return options_text(*i.setup); })
       .of("runtime", "the runtime profile; null for the speed of light",
-          [](const I& i) { return runtime_used(i.setup(), true); })
+          [](const I& i) { return runtime_used(*i.setup, true); })
       .of("plan", "how the model is spread over the devices of a replica",
-          [](const I& i) { return i.execution().plan; })
-      .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
-      .of<&I::of, &Serving::deployed, &serving::Deployed::settings>("engine", "whose rules it is, with its settings")
+          [](const I& i) { return i.setup->execution.plan; })
+      .of("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; })
+      .of<&I::deployed, &serving::Deployed::settings>("engine", "whose rules it is, with its settings")
       .of("draft_tokens", "that are proposed for each step; null without `--draft`",
-          [](const I& i) { return i.setup().draft->tokens; })
-      .when([](const I& i) { return i.setup().draft.has_value(); })
+          [](const I& i) { return i.setup->draft->tokens; })
+      .when([](const I& i) { return i.setup->draft.has_value(); })
       .of("replicas", "engines; with prompts and decode apart those of both",
-          [](const I& i) { return i.of->study->run.replicas; })
-      .of("prefill_replicas", "that compute prompts alone; null: none do",
-          [](const I& i) { return i.of->deployed->deployment.pool.replicas; })
+          [](const I& i) { return i.study->run.replicas; })
+      .of("prefill_replicas: replicas for prompts", "that compute prompts alone; null: none do",
+          [](const I& i) { return i.deployed->deployment.pool.replicas; })
       .when(apart)
-      .of("decode_replicas", "that decode alone; null: none do",
-          [](const I& i) { return i.of->deployed->deployment.decode->replicas; })
+      .of("decode_replicas: replicas for decode", "that decode alone; null: none do",
+          [](const I& i) { return i.deployed->deployment.decode->replicas; })
       .when(apart)
       .of("router", "how requests are dealt to them: \"round-robin\", \"least-loaded\" or \"prefix-aware\"",
-          [](const I& i) { return i.of->deployed->deployment.router; })
-      .of("kv_link_bytes_per_s", "at which a replica sends keys and values; null: none are sent",
-          [](const I& i) { return i.of->deployed->deployment.transfer.rate; })
+          [](const I& i) { return i.deployed->deployment.router; })
+      .of("kv_link_bytes_per_s: link for keys and values",
+          "at which a replica sends keys and values; null: none are sent",
+          [](const I& i) { return i.deployed->deployment.transfer.rate; })
       .when(apart)
       .of("kv_bytes_per_token", "that are sent of a prompt; null: none are",
-          [](const I& i) { return i.of->deployed->deployment.transfer.per_token; })
+          [](const I& i) { return i.deployed->deployment.transfer.per_token; })
       .when(apart)
-      .of<&I::of, &Serving::traffic>("traffic", "what was sent")
-      .of("slo", "what was promised, as text; null: nothing", [](const I& i) { return serving::text_of(i.of->slo); })
-      .when([](const I& i) { return !i.of->slo.empty(); });
+      .of<&I::traffic>("traffic", "what was sent")
+      .of("slo", "what was promised, as text; null: nothing", [](const I& i) { return serving::text_of(i.slo); })
+      .when([](const I& i) { return !i.slo.empty(); });
 }
 
-Type fields_of(Fields<TtftCauses> f) {
-  using C = TtftCauses;
+Type ttft_causes(Fields<Measured> f) {
+  using C = Measured;
   using serving::Cause;
+  static constexpr auto at = [](const C& c, Cause cause) {
+    return c.summary->ttft_causes[static_cast<std::size_t>(cause)];
+  };
   return f
       .of("queue", "the front end, waiting for a seat, or for the step that was under way",
-          [](const C& c) { return c.of(Cause::queue); })
-      .of("kv", "waiting for blocks of the KV cache", [](const C& c) { return c.of(Cause::kv); })
-      .of("budget", "waiting for a share of a step's tokens", [](const C& c) { return c.of(Cause::budget); })
-      .of("prefill", "what the steps of its prompt take by themselves", [](const C& c) { return c.of(Cause::prefill); })
-      .of("interference", "what others in the same steps add", [](const C& c) { return c.of(Cause::interference); });
+          [](const C& c) { return at(c, Cause::queue); })
+      .of("kv", "waiting for blocks of the KV cache", [](const C& c) { return at(c, Cause::kv); })
+      .of("budget: token budget", "waiting for a share of a step's tokens",
+          [](const C& c) { return at(c, Cause::budget); })
+      .of("prefill", "what the steps of its prompt take by themselves",
+          [](const C& c) { return at(c, Cause::prefill); })
+      .of("interference", "what others in the same steps add", [](const C& c) { return at(c, Cause::interference); });
 }
 Type fields_of(Fields<serving::GapCauses> f) {
   using G = serving::GapCauses;
@@ -167,10 +157,9 @@ Type fields_of(Fields<serving::GapCauses> f) {
       .of<&G::prefill>("prefill", "what prompts in the same steps add")
       .of<&G::stall>("stall", "steps that a request was not in: of prompts alone, preempted, or sent elsewhere");
 }
-Type fields_of(Fields<CausesOf> f) {
-  using C = CausesOf;
-  return f
-      .of("ttft", "shares of all time to a first token", [](const C& c) { return TtftCauses{&c.summary->ttft_causes}; })
+Type causes(Fields<Measured> f) {
+  using C = Measured;
+  return f.group<&ttft_causes>("ttft", "shares of all time to a first token")
       .of<&C::summary, &Summary::itl_causes>("itl", "shares of all time between tokens");
 }
 
@@ -179,16 +168,17 @@ Type fields_of(Fields<serving::Range> f) {
   return f.of<&R::low>("low", "least").of<&R::high>("high", "most");
 }
 
-Type fields_of(Fields<KvUsed> f) {
-  using K = KvUsed;
-  return f.of("blocks", "of a replica", [](const K& k) { return k.of->deployed->deployment.pool.blocks; })
-      .of("block_size", "tokens of a block", [](const K& k) { return k.of->deployed->settings.block_size; })
+Type kv_used(Fields<Serving> f) {
+  using K = Serving;
+  return f.of("blocks", "of a replica", [](const K& k) { return k.deployed->deployment.pool.blocks; })
+      .of("block_size", "tokens of a block", [](const K& k) { return k.deployed->settings.block_size; })
       .of("tokens", "that they have room for",
-          [](const K& k) { return k.of->deployed->deployment.pool.blocks * k.of->deployed->settings.block_size; })
-      .of("peak_share", "of the blocks, that requests hold at most",
-          [](const K& k) { return k.summary().kv_peak_share; })
-      .of("mean_share", "… on the mean while steps run", [](const K& k) { return k.summary().kv_mean_share; })
-      .of<&K::of, &Serving::deployed, &serving::Deployed::kv>("memory", "what leaves room for so many");
+          [](const K& k) { return k.deployed->deployment.pool.blocks * k.deployed->settings.block_size; })
+      .of("peak_share: at most", "of the blocks, that requests hold at most",
+          [](const K& k) { return k.study->summary.kv_peak_share; })
+      .of("mean_share: on the mean", "… on the mean while steps run",
+          [](const K& k) { return k.study->summary.kv_mean_share; })
+      .of<&K::deployed, &serving::Deployed::kv>("memory", "what leaves room for so many");
 }
 
 Type fields_of(Fields<ServedBound> f) {
@@ -199,7 +189,8 @@ Type fields_of(Fields<ServedBound> f) {
       .of<&B::bound, &serving::Bound::limit>("limit_s", "that it must not exceed")
       .of<&B::value>("value_s", "what it is; null: it grows without end")
       .of<&B::met>("met", "whether it is kept")
-      .of<&B::excess>("relative_excess", "how far it is exceeded: 0.2 of what is 20 % too long; below 0 there is room");
+      .of<&B::excess>("relative_excess: excess",
+                      "how far it is exceeded: 0.2 of what is 20 % too long; below 0 there is room");
 }
 
 Type fields_of(Fields<Measured> f) {
@@ -208,16 +199,17 @@ Type fields_of(Fields<Measured> f) {
   constexpr auto steady = [](const M& m) { return m.steady(); };
   constexpr auto continued = [](const M& m) { return m.summary->tpot.mean > 0; };
   return f.of<&M::summary, &S::stable>("stable", "whether as many requests end as are sent")
-      .of<&M::summary, &S::queue_growth>("queue_growth_per_second",
+      .of<&M::summary, &S::queue_growth>("queue_growth_per_second: growth of the queue/s",
                                          "requests that are sent beyond those; 0 where it is stable")
       .of<&M::summary, &S::requests>("requests", "that ended: all, but where it was interrupted")
       .of<&M::summary, &S::duration>("duration_s", "from the first that is sent to the last token")
       .of<&M::summary, &S::output_tokens_per_second>("output_tokens_per_second", "generated, over the duration")
-      .of<&M::summary, &S::input_tokens_per_second>("input_tokens_per_second", "of prompts, likewise")
+      .of<&M::summary, &S::input_tokens_per_second>("input_tokens_per_second: prompt tokens/s", "of prompts, likewise")
       .of<&M::summary, &S::requests_per_second>("requests_per_second", "that end, likewise")
-      .of<&M::summary, &S::goodput_per_second>("goodput_per_second",
+      .of<&M::summary, &S::goodput_per_second>("goodput_per_second: goodput (requests/s)",
                                                "of them, those that meet all bounds of `--slo`; null without")
-      .of<&M::summary, &S::met_share>("good_share", "… of those that ended; null without")
+      .of<&M::summary, &S::met_share>("good_share: requests that meet all bounds",
+                                      "… of those that ended; null without")
       .when([](const M& m) { return m.summary->goodput_per_second.has_value(); })
       .of<&M::summary, &S::ttft>(
           "ttft_s",
@@ -232,13 +224,14 @@ Type fields_of(Fields<Measured> f) {
       .of<&M::summary, &S::itl>("itl_s", "every time between two tokens, of all requests together; null likewise")
       .when(continued)
       .of<&M::summary, &S::e2e>(
-          "e2e_s", "from when a request is sent to its last token; AIPerf's request latency; null as `ttft_s`")
+          "e2e_s: end to end",
+          "from when a request is sent to its last token; AIPerf's request latency; null as `ttft_s`")
       .when(steady)
       .of<&M::summary, &S::preemptions>("preemptions", "requests that lost their blocks and were computed again")
-      .of<&M::summary, &S::prefix_hit_share>("prefix_hit_share", "of prompt tokens, that the cache had")
-      .of("causes", "what time passes with", [](const M& m) { return CausesOf{m.summary}; })
+      .of<&M::summary, &S::prefix_hit_share>("prefix_hit_share: prefix hits", "of prompt tokens, that the cache had")
+      .group<&causes>("causes", "what time passes with")
       .of<&M::summary, &S::mean_batch>("mean_batch", "sequences in a step, over the time that steps run")
-      .of<&M::summary, &S::mean_waiting>("mean_waiting", "… and sequences that wait")
+      .of<&M::summary, &S::mean_waiting>("mean_waiting: waiting on the mean", "… and sequences that wait")
       .of<&M::summary, &S::busy_share>("utilisation", "share of the duration in which steps run")
       .of<&M::summary, &S::steps>("steps", "of all replicas");
 }
@@ -252,7 +245,7 @@ Type fields_of(Fields<ServingMoment> f) {
   return f.of<&M::begin>("begin_s", "of the stretch, whose values are means")
       .of<&M::running>("running", "sequences in steps, of all replicas")
       .of<&M::waiting>("waiting", "sequences")
-      .of<&M::kv_share>("kv_share", "of the blocks of all replicas, that requests hold")
+      .of<&M::kv_share>("kv_share: KV blocks in use", "of the blocks of all replicas, that requests hold")
       .of<&M::output_tokens_per_second>("output_tokens_per_second", "generated");
 }
 Type fields_of(Fields<ServingPercentile> f) {
@@ -273,7 +266,7 @@ Type fields_of(Fields<Serving> f) {
           "error_band",
           "of the time of a step, as an estimate has it: `prefill` of one prompt of the mean length, `decode` "
           "of the mean batch; each null without a profile")
-      .of("inputs", "what was asked for, with what was left to llmperf", [](const S& s) { return ServingInputs{&s}; })
+      .group<&serving_inputs>("inputs", "what was asked for, with what was left to llmperf")
       .of<&S::deployed, &serving::Deployed::devices>("devices", "of all replicas")
       .spread([](const S& s) { return s.measured(); })
       .of<&S::cost_per_hour>("cost_per_hour", "of all devices, in `currency`; null without a price, as all costs")
@@ -294,7 +287,7 @@ Type fields_of(Fields<Serving> f) {
             [](const S& s) { return s.interrupted; })
       .only_when([](const S& s) { return s.interrupted; })
       .of<&S::bounds>("slo", "each bound of `--slo`")
-      .of("kv", "the KV cache", [](const S& s) { return KvUsed{&s}; })
+      .group<&kv_used>("kv", "the KV cache")
       .of("bands",
           "how far the numbers go, over `seeds` and with all steps longer or shorter by the error that nine of ten are "
           "within: `ttft_mean_s`, `ttft_p99_s`, `tpot_mean_s`, `e2e_mean_s`, `output_tokens_per_second`",
@@ -505,7 +498,7 @@ Type fields_of(Fields<CapacityTimes> f) {
       .of<&T::summary, &S::ttft, &serving::Distribution::p99>("ttft_p99_s", "likewise")
       .of<&T::summary, &S::tpot, &serving::Distribution::mean>("tpot_mean_s", "likewise")
       .of<&T::summary, &S::tpot, &serving::Distribution::p95>("tpot_p95_s", "likewise")
-      .of<&T::summary, &S::e2e, &serving::Distribution::mean>("e2e_mean_s", "likewise")
+      .of<&T::summary, &S::e2e, &serving::Distribution::mean>("e2e_mean_s: end to end mean", "likewise")
       .of("slo", "each bound of `--slo`", [](const T& t) { return bounds_at(*t.slo, *t.summary, t.summary->stable); })
       .of<&T::summary, &S::mean_batch>("mean_batch", "sequences in a step")
       .of<&T::summary, &S::busy_share>("utilisation", "share of the time in which steps run");
@@ -520,12 +513,12 @@ Type fields_of(Fields<CapacityCandidate> f) {
       .of("plan", "of a replica", [](const C& c) { return c.of().plan; })
       .of("weights", "scheme", [](const C& c) { return c.of().weights; })
       .of("engine", "whose rules it is", [](const C& c) { return c.of().engine; })
-      .of("max_requests_per_second",
+      .of("max_requests_per_second: requests/s at most",
           "that a replica takes within the bounds; with prompts and decode apart `rate`, which all of them take; 0: "
           "the bounds are missed at any rate",
           [](const C& c) { return c.of().max_requests_per_second; })
-      .of("ceiling_requests_per_second", "of a replica, by the closed form: beyond it no queue is stable",
-          [](const C& c) { return c.of().ceiling; })
+      .of("ceiling_requests_per_second: requests/s in closed form",
+          "of a replica, by the closed form: beyond it no queue is stable", [](const C& c) { return c.of().ceiling; })
       .of("replicas", "for the rate; with decode apart those of prompts", [](const C& c) { return c.of().replicas; })
       .of("decode_replicas", "of decode alone; 0: there are none", [](const C& c) { return c.of().decode_replicas; })
       .of("cost_per_hour", "of all devices; null: no price is known", [](const C& c) { return c.of().cost_per_hour; })
@@ -538,7 +531,7 @@ Type fields_of(Fields<CapacityCandidate> f) {
       .of("joules_per_output_token", "by board power, an upper bound; null: likewise",
           [](const C& c) { return c.of().joules_per_output_token; })
       .of("meets", "whether it serves the rate within the bounds", [](const C& c) { return c.of().meets; })
-      .of("binding",
+      .of("binding: what binds",
           "what is exceeded beyond its rate: \"ttft\", \"tpot\", \"itl\", \"e2e\", \"throughput\", \"memory\", "
           "\"length\"; \"none\" of what could not be built or was not simulated",
           [](const C& c) { return c.of().binding; })
@@ -553,15 +546,15 @@ Type fields_of(Fields<CapacityCandidate> f) {
           "why it is none: it cannot be built, a request alone is too slow, the search was interrupted; null of others",
           [](const C& c) { return c.of().why; })
       .when([](const C& c) { return !c.of().why.empty(); })
-      .of("beyond_best",
+      .of("beyond_best: beyond the best %",
           "by how much more of what is minimised it takes than the best: 0.2 is 20 %; null: it does not "
           "meet the bounds",
           [](const C& c) { return c.beyond_best(); })
-      .of("pareto", "whether none that meets the bounds is both cheaper and quicker from end to end",
+      .of("pareto: Pareto front", "whether none that meets the bounds is both cheaper and quicker from end to end",
           [](const C& c) { return c.of().pareto; })
       .of("runtime", "the profile that times its steps", [](const C& c) { return c.of().profile; })
       .of("extrapolated", "whether the profile is not the device's own", [](const C& c) { return c.of().extrapolated; })
-      .of("at", "at its share of the rate; null: it was not simulated",
+      .of("at: at its share of the rate", "at its share of the rate; null: it was not simulated",
           [](const C& c) {
             return CapacityTimes{&*c.of().at, &c.all->slo};
           })
@@ -571,13 +564,13 @@ Type fields_of(Fields<CapacityCandidate> f) {
 Type fields_of(Fields<request::CapacityResult> f) {
   using R = request::CapacityResult;
   return f.of("model", "its name", [](const R& r) { return r.asked.model; })
-      .of<&R::rate>("rate", "requests per second, that were asked for")
+      .of<&R::rate>("rate: requests/s", "requests per second, that were asked for")
       .of("trace", "file of the requests; null: they are made", [](const R& r) { return r.load.trace->workload.name; })
       .when([](const R& r) { return r.load.trace != nullptr; })
       .of("slo", "what is promised, as text", [](const R& r) { return serving::text_of(r.slo); })
       .of("input", "lengths of prompts", [](const R& r) { return serving::text_of(r.load.input); })
       .of("output", "likewise of what is generated", [](const R& r) { return serving::text_of(r.load.output); })
-      .of<&R::minimise>("minimise", "\"cost\", \"devices\" or \"energy\"")
+      .of<&R::minimise>("minimise: what is least", "\"cost\", \"devices\" or \"energy\"")
       .of("feasible", "whether some candidate meets the bounds", [](const R& r) { return r.best() != nullptr; })
       .of<&R::notes>("notes", "columns of the trace that are passed over, and lengths that are estimated, as text")
       .of<&R::simulations>("simulations", "of the candidates that were simulated")

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "catch.h"
 #include "report/quantity.h"
+#include "result/document.h"
 
 namespace llmperf::study_view_test {
 
@@ -36,13 +37,12 @@ TEST_CASE("CSV values are printed by the unit in their column's name") {
 }
 
 TEST_CASE("headings are the names of columns without their units") {
-  CHECK(report::heading_of("ttft_s") == "TTFT");
-  CHECK(report::heading_of("kv_cache_bytes") == "KV cache");
-  CHECK(report::heading_of("tokens_per_second") == "tokens/s");
-  CHECK(report::heading_of("tokens_per_second_per_device") == "tokens/s per device");
-  CHECK(report::heading_of("total_bytes") == "memory");
-  CHECK(report::heading_of("tokens") == "tokens");
-  CHECK(report::heading_of("bytes_per_s") == "bytes per s");
+  CHECK(result::label_of("ttft_s") == "TTFT");
+  CHECK(result::label_of("kv_cache_bytes") == "KV cache");
+  CHECK(result::label_of("tokens_per_second") == "tokens/s");
+  CHECK(result::label_of("tokens_per_second_per_device") == "tokens/s per device");
+  CHECK(result::label_of("total_bytes") == "memory needed");
+  CHECK(result::label_of("no_such_bytes_per_s") == "no such");
 }
 
 TEST_CASE("tables of several results are joined under the union of their columns") {

@@ -284,6 +284,16 @@ class Languages(HtmlTest):
         self.assertIn("步数", page.text)
         self.assertIn("数据行", Page(self.page(*VALIDATE, language="zh")).headings)
 
+    def test_reasons_and_labels_are_sentences_of_the_language(self):
+        extrapolated = ["estimate", "-m", "llama-3.3-70b", "--hw", "h100-sxm", "--tp", "4", "--batch", "300", "--prompt", "64"]
+        for words, said, english in ((extrapolated, "批大小 300（拟合至 128）", "fitted up to"), (MAP_GEMM, "仅在仿真中", "in the simulation only"),
+                                     (["compare", *ESTIMATE[1:], "--against", "--runtime vllm"], "不再运行|核函数效率 × ", "does not run any more"),
+                                     (VIDEO, "门控与残差", "gates and residuals"), (ESTIMATE, "上界，未校准", "upper bound")):
+            text = Page(self.page(*words, language="zh")).text
+            self.assertRegex(text, said)
+            self.assertNotIn(english, text)
+        self.assertIn("fitted up to 128", Page(self.page(*extrapolated)).text)
+
     def test_every_schema_has_a_title(self):
         known, written = {row[0] for row in labels()}, set()
         for folder, _, names in [*os.walk(os.path.join(ROOT, "src", "report")), *os.walk(os.path.join(ROOT, "src", "result"))]:
@@ -318,7 +328,8 @@ class Languages(HtmlTest):
         self.assertEqual([row for row in rows if len(row) != 3 or not row[0] or not row[2]], [])
         keys = [row[0] for row in rows]
         self.assertEqual(len(keys), len(set(keys)))
-        self.assertEqual([row for row in rows if row[1].count("{}") != row[2].count("{}") and row[1]], [])
+        said = [(row[0] if row[0].startswith("~") else row[1], row[2]) for row in rows]
+        self.assertEqual([row for row in said if row[0].count("{}") != row[1].count("{}") and row[0]], [])
 
 
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "</script><script>alert(1)//", "' onclick='alert(1)", "&lt;b>",

@@ -320,7 +320,7 @@ test('a front that was asked for is shown on its axes, with the points that it b
     const figure = await chart(page, 'sweep-pareto');
     assert.equal(await figure.locator('.controls select').count(), 1); // the colour
     const texts = await page.evaluate(() => window.drawnTexts);
-    for (const text of ['TPOT (lower is better)', 'tokens per second (higher is better)', 'beaten']) {
+    for (const text of ['TPOT (lower is better)', 'tokens/s (higher is better)', 'beaten']) {
       assert.ok(texts.includes(text), `${text} in ${texts}`);
     }
     assert.equal(await page.locator('figure[data-chart="sweep-pareto"]').count(), 1);

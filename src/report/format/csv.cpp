@@ -73,7 +73,7 @@ std::string render_csv(const Table& table) {
   return out;
 }
 
-RowTable::RowTable(const Type& type, std::initializer_list<std::string_view> keys) : type_(type) {
+RowTable::RowTable(const Type& type, std::string_view keys) : type_(type) {
   fill_row(row_, type_, nullptr);
   const auto column = [&](std::string_view key) {
     for (std::size_t i = 0; i < row_.size(); ++i) {
@@ -81,8 +81,8 @@ RowTable::RowTable(const Type& type, std::initializer_list<std::string_view> key
     }
     throw std::logic_error("no such column: " + std::string(key));
   };
-  for (const std::string_view key : keys) shown_.push_back(column(key));
-  if (keys.size() == 0) {
+  for (const std::string_view key : listed(keys)) shown_.push_back(column(key));
+  if (keys.empty()) {
     for (std::size_t i = 0; i < row_.size(); ++i) shown_.push_back(i);
   }
   for (const std::size_t i : shown_) table_.columns.push_back({std::string(row_.name(i))});

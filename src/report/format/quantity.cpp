@@ -1,13 +1,12 @@
 #include "report/quantity.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cmath>
 #include <initializer_list>
 
 #include "base/number.h"
 #include "base/text.h"
+#include "result/document.h"
 #include "result/row.h"
 
 namespace llmperf::report {
@@ -21,11 +20,7 @@ bool one_of(std::string_view key, std::initializer_list<std::string_view> keys) 
 bool is_capacity(std::string_view key, std::string_view parent) {
   return one_of(parent, {"memory", "host_memory", "stages"}) ||
          (one_of(key, {"weight_bytes", "activation_bytes"}) && one_of(parent, {"", "rows"})) ||  // of a model, a result
-         one_of(key, {"capacity_bytes",   "total_bytes",         "reserve_bytes",        "memory_capacity_bytes",
-                      "memory_bytes",     "sram_bytes",          "sram_capacity_bytes",  "size_bytes",
-                      "from_bytes",       "kv_cache_bytes",      "file_bytes",           "host_memory_capacity_bytes",
-                      "host_total_bytes", "host_capacity_bytes", "compute_buffer_bytes", "device_weight_bytes",
-                      "tensor_bytes",     "gradient_bytes",      "optimizer_bytes",      "workspace_bytes"});
+         key.ends_with("capacity_bytes") || key.ends_with("sram_bytes") || result::unit_of(key) == result::Unit::held;
 }
 
 bool is_bytes(std::string_view key) {
@@ -54,18 +49,22 @@ std::string magnitude(std::string_view key, double v, std::string_view parent) {
 
 bool is_share(std::string_view key) {
   return key.ends_with("utilisation") || key.ends_with("_ape") || key.ends_with("mape") || key.ends_with("_error") ||
-         key.ends_with("_share") || key.ends_with("_ratio_change") || key.starts_with("relative") ||
-         one_of(key, {"share", "mfu", "hfu", "of_bound", "of_roof", "bias", "error", "tolerance", "shrinkage",
-                      "acceptance", "change_relative", "share_of_change", "beyond_best"});
+         key.ends_with("_share") || key.starts_with("relative") || key == "of_roof" ||
+         result::unit_of(key) == result::Unit::share;
 }
 
 // What stands for a quantity that the object it is in is named by: "p99" of "ttft_s".
 bool is_statistic(std::string_view key) { return one_of(key, {"mean", "p50", "p90", "p95", "p99", "low", "high"}); }
 
+std::string share_text(double share) {
+  const std::string text = format_share(share);
+  return text == "-0.0 %" ? "0.0 %" : text;
+}
+
 std::string quantity_text(std::string_view key, double value, std::string_view parent) {
   if (is_statistic(key) && parent.ends_with("_s")) return quantity_text(parent, value);
   if (parent == "ttft" || parent == "itl") return format_share(value);  // of its causes
-  if (is_share(key)) return format_share(value);
+  if (is_share(key)) return share_text(value);
   return value < 0 ? "-" + magnitude(key, -value, parent) : magnitude(key, value, parent);
 }
 
@@ -81,31 +80,9 @@ std::string readable(const std::string& column, const std::string& value) {
   return quantity_text(column, *parsed);
 }
 
-std::string heading_of(const std::string& column) {
-  constexpr std::array<std::string_view, 8> kAcronyms = {"ttft", "tpot", "kv", "mfu", "hfu", "vae", "tp", "cfg"};
-  if (column == "total_bytes") return "memory";
-  constexpr std::string_view kRate = "tokens_per_second";
-  if (column.starts_with(kRate)) {
-    std::string rest = column.substr(kRate.size());
-    std::replace(rest.begin(), rest.end(), '_', ' ');
-    return "tokens/s" + rest;
-  }
-  std::string text;
-  std::vector<std::string_view> words = split(column, '_');
-  const bool unit = words.back() == "s" || words.back() == "bytes" || words.back() == "tokens";
-  if (words.size() > 1 && unit && words[words.size() - 2] != "per") words.pop_back();
-  for (const std::string_view word : words) {
-    const bool acronym = std::find(kAcronyms.begin(), kAcronyms.end(), word) != kAcronyms.end();
-    if (!text.empty()) text += ' ';
-    for (const char c : word) text += acronym ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-  }
-  return text;
-}
-
 std::string signed_share(double share) {
-  const std::string text = format_share(share);
-  if (text == "0.0 %" || text == "-0.0 %") return "0.0 %";
-  return share > 0 ? "+" + text : text;
+  const std::string text = share_text(share);
+  return share > 0 && text != "0.0 %" ? "+" + text : text;
 }
 
 }  // namespace llmperf::report

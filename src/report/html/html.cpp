@@ -161,9 +161,7 @@ std::string first_text(const Json& json, std::initializer_list<std::string_view>
 // The axes of a sweep: "batch × prompt".
 std::string axes_text(const Json& json, const Labels& labels) {
   std::string text;
-  const Json* axes = find(json, "axes");
-  if (axes == nullptr || !axes->is_array()) return text;
-  for (const Json& axis : *axes) {
+  for (const Json& axis : list_at(json, "axes")) {
     const std::string name = labels.key(find_text(axis, "column"));
     if (!name.empty()) text = text.empty() ? name : labels.text("two_axes", {text, name});
   }
@@ -173,12 +171,12 @@ std::string axes_text(const Json& json, const Labels& labels) {
 // The sides of a comparison: "a.json → b.json", with their folders where these tell them apart; the first of several.
 std::string sides_text(const Json& json, const Labels& labels) {
   constexpr std::size_t kNamed = 4;
-  if (const Json* results = find(json, "results"); results != nullptr && is_list_of_objects(*results)) {
-    std::string text = find_text(json, "results.0.name");
-    for (std::size_t i = 1; i < std::min(kNamed, results->size()); ++i) {
-      text = labels.text("two_sides", {text, find_text((*results)[i], "name")});
+  if (const Json& results = list_at(json, "results"); !results.empty()) {
+    std::string text = find_text(results[0], "name");
+    for (std::size_t i = 1; i < std::min(kNamed, results.size()); ++i) {
+      text = labels.text("two_sides", {text, find_text(results[i], "name")});
     }
-    return text + (results->size() > kNamed ? " …" : "");
+    return text + (results.size() > kNamed ? " …" : "");
   }
   std::string before = find_text(json, "before.source");
   std::string after = find_text(json, "after.source");
@@ -218,13 +216,10 @@ std::string title_of(const Json& json, const Labels& labels) {
 
 // "predicted: vllm on rtx4090 · batch 1 · prompt 512 · …"
 std::string subtitle_of(const Json& json, const Labels& labels) {
-  constexpr std::string_view kPredicted = "predicted: ";
   std::vector<std::string> parts;
   for (const char* key : {"label", "selection"}) {
     const std::string text = find_text(json, key);
-    const bool predicted = text.starts_with(kPredicted);
-    if (!text.empty())
-      parts.push_back(predicted ? labels.text("predicted_by", {text.substr(kPredicted.size())}) : text);
+    if (!text.empty()) parts.push_back(labels.sentence(text));
   }
   for (const char* key : {"batch", "prompt_tokens", "generate_tokens", "global_batch", "micro_batch", "sequence_tokens",
                           "videos", "steps", "weights", "kv", "devices"}) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include "base/text.h"
+#include "result/document.h"
 
 namespace llmperf::report {
 namespace {
@@ -31,16 +33,32 @@ const Words* row_of(std::string_view key) {
   return found == table().end() ? nullptr : &found->second;
 }
 
-// Without the unit at its end, which the value shows.
-std::string spelt_out(std::string_view key) {
-  for (const std::string_view unit : {"_bytes_per_s", "_flops_per_s", "_bytes", "_hz", "_usd", "_s", "_w"}) {
-    if (key.size() > unit.size() && key.ends_with(unit)) {
-      key.remove_suffix(unit.size());
-      break;
-    }
+// What stands in the places {} of a sentence; nothing where the text is another.
+std::optional<std::vector<std::string>> places_of(std::string_view sentence, std::string_view text) {
+  std::vector<std::string> places;
+  for (;;) {
+    const std::size_t place = sentence.find("{}");
+    const std::string_view before = sentence.substr(0, place);
+    if (!text.starts_with(before)) return std::nullopt;
+    text.remove_prefix(before.size());
+    if (place == std::string_view::npos) return text.empty() ? std::optional(places) : std::nullopt;
+    sentence.remove_prefix(place + 2);
+    const std::string_view next = sentence.substr(0, sentence.find("{}"));
+    const std::size_t end = next.empty() ? text.size() : text.find(next);
+    if (end == std::string_view::npos) return std::nullopt;
+    places.emplace_back(text.substr(0, end));
+    text.remove_prefix(end);
   }
-  std::string text(key);
-  std::replace(text.begin(), text.end(), '_', ' ');
+}
+
+std::string filled(std::string text, const std::vector<std::string>& places) {
+  std::size_t from = 0;
+  for (const std::string& place : places) {
+    const std::size_t at = text.find("{}", from);
+    if (at == std::string::npos) break;
+    text.replace(at, 2, place);
+    from = at + place.size();
+  }
   return text;
 }
 
@@ -48,9 +66,8 @@ std::string spelt_out(std::string_view key) {
 
 std::string Labels::key(std::string_view key) const {
   const Words* row = row_of(key);
-  if (row == nullptr) return spelt_out(key);
-  if (language_ == Language::chinese) return std::string(row->chinese);
-  return row->english.empty() ? spelt_out(key) : std::string(row->english);
+  if (row != nullptr && language_ == Language::chinese) return std::string(row->chinese);
+  return row == nullptr || row->english.empty() ? result::label_of(key) : std::string(row->english);
 }
 
 std::string Labels::title(std::string_view key) const {
@@ -67,20 +84,31 @@ std::string Labels::list_title(std::string_view key) const {
 std::string Labels::text(std::string_view id, const std::vector<std::string>& places) const {
   const Words* row = row_of("@" + std::string(id));
   if (row == nullptr) throw std::logic_error("reports/labels.csv has no @" + std::string(id));
-  std::string text(language_ == Language::chinese ? row->chinese : row->english);
-  std::size_t from = 0;
-  for (const std::string& place : places) {
-    const std::size_t at = text.find("{}", from);
-    if (at == std::string::npos) break;
-    text.replace(at, 2, place);
-    from = at + place.size();
+  return filled(std::string(language_ == Language::chinese ? row->chinese : row->english), places);
+}
+
+std::string Labels::sentence(const std::string& text) const {
+  if (language_ == Language::english) return text;
+  for (auto row = table().lower_bound("~"); row != table().end() && row->first.starts_with('~'); ++row) {
+    if (const auto places = places_of(row->first.substr(1), text))
+      return filled(std::string(row->second.chinese), *places);
   }
-  return text;
+  if (text.find(", ") == std::string::npos) return text;
+  std::string said;  // part by part
+  bool known = false;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t end = std::min(text.find(", ", from), text.size());
+    const std::string part = text.substr(from, end - from);
+    said += (from == 0 ? "" : "，") + sentence(part);
+    known = known || sentence(part) != part;
+    from = end + 2;
+  }
+  return known ? said : text;
 }
 
 std::string Labels::value(std::string_view key, const std::string& value) const {
   const Words* row = row_of(std::string(key) + "=" + value);
-  if (row == nullptr) return value;
+  if (row == nullptr) return sentence(value);
   return std::string(language_ == Language::chinese ? row->chinese : row->english);
 }
 

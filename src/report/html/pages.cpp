@@ -135,12 +135,10 @@ class Cards {
 
 // What binds the phase that takes longest, and of every phase what does and how near it comes to the roof.
 void add_bound(Cards& c) {
-  const Json* phases = find(c.document_, "phases");
-  if (phases == nullptr || !is_list_of_objects(*phases)) return;
   std::string longest;
   std::string all;
   double most = -1;
-  for (const Json& phase : *phases) {
+  for (const Json& phase : list_at(c.document_, "phases")) {
     const double total = find_number(phase, "total_s").value_or(0);
     const double time = find_number(phase, "time_s").value_or(0);
     const std::string bound = c.labels_.value("bound", find_text(phase, "bound"));
@@ -178,9 +176,8 @@ void add_basis(Cards& c) {
   if (none && times != nullptr && !times->empty()) {
     c.add({c.labels_.text("error_band"), c.labels_.text("none"), c.labels_.text("band_none"), Tone::warn});
   }
-  const Json* extrapolated = find(c.document_, "extrapolated");
-  if (extrapolated == nullptr || !extrapolated->is_boolean() || !extrapolated->get<bool>()) return;
-  std::string why = find_text(c.document_, "extrapolations.0");
+  if (!is_true(c.document_, "extrapolated")) return;
+  std::string why = c.labels_.sentence(find_text(c.document_, "extrapolations.0"));
   if (find(c.document_, "extrapolations.1") != nullptr) why += " …";  // all are among the assumptions
   c.add({c.labels_.text("extrapolated"), c.labels_.text("yes"), why, Tone::warn});
 }
@@ -205,8 +202,7 @@ void serving_cards(Cards& c) {
   c.scalar("output_tokens_per_second",
            c.labels_.text("requests_rate",
                           {format_significant(find_number(c.document_, "requests_per_second").value_or(0))}));
-  const Json* stable = find(c.document_, "stable");
-  if (stable != nullptr && stable->is_boolean() && !stable->get<bool>()) {
+  if (is_false(c.document_, "stable")) {
     const double growth = find_number(c.document_, "queue_growth_per_second").value_or(0);
     c.add({c.labels_.key("stable"), c.labels_.text("no"), c.labels_.text("queue_grows", {format_significant(growth)}),
            Tone::bad});
@@ -218,12 +214,10 @@ void serving_cards(Cards& c) {
     c.add({c.labels_.title(key), quantity_text(key, *median),
            c.labels_.text("percentile_99", {quantity_text(key, *most)})});
   }
-  const Json* slo = find(c.document_, "slo");
-  if (slo != nullptr && is_list_of_objects(*slo)) {
+  if (const Json& slo = list_at(c.document_, "slo"); !slo.empty()) {
     std::string missed;
-    for (const Json& bound : *slo) {
-      const Json* met = find(bound, "met");
-      if (met != nullptr && met->is_boolean() && !met->get<bool>()) missed = c.joined(missed, find_text(bound, "name"));
+    for (const Json& bound : slo) {
+      if (is_false(bound, "met")) missed = c.joined(missed, find_text(bound, "name"));
     }
     c.add({c.labels_.title("slo"), c.labels_.text(missed.empty() ? "slo_met" : "slo_missed"), missed,
            missed.empty() ? Tone::good : Tone::bad});
@@ -254,8 +248,7 @@ void candidate_card(Cards& c, const std::string& title, const Json& candidate, c
 void capacity_cards(Cards& c) {
   const Json* best = find(c.document_, "candidates.0");
   if (best == nullptr) return;
-  const Json* feasible = find(c.document_, "feasible");
-  if (feasible == nullptr || !feasible->is_boolean() || !feasible->get<bool>()) {
+  if (!is_true(c.document_, "feasible")) {
     const std::string nearest =
         find_text(*best, "hardware") + ", " + find_text(*best, "plan") + ", " + find_text(*best, "weights");
     c.add({c.labels_.text("capacity_answer"), c.labels_.text("capacity_none"),
@@ -282,8 +275,7 @@ void capacity_cards(Cards& c) {
                           {format_significant(find_number(*best, "max_requests_per_second").value_or(0), 3)})});
   if (const auto joules = find_number(*best, "joules_per_output_token"))
     c.add({c.labels_.title("joules_per_output_token"), format_significant(*joules, 3), c.labels_.text("at_most")});
-  const Json* extrapolated = find(*best, "extrapolated");
-  if (extrapolated != nullptr && extrapolated->is_boolean() && extrapolated->get<bool>())
+  if (is_true(*best, "extrapolated"))
     c.add({c.labels_.text("extrapolated"), c.labels_.text("yes"), c.labels_.text("not_measured_on"), Tone::warn});
 }
 
@@ -301,11 +293,8 @@ void result_cards(Cards& c, const Json& results) {
 }
 
 void difference_cards(Cards& c) {
-  const Json* results = find(c.document_, "results");
-  if (results != nullptr && is_list_of_objects(*results)) return result_cards(c, *results);
-  const Json* rows = find(c.document_, "headline");
-  if (rows == nullptr || !is_list_of_objects(*rows)) return;
-  for (const Json& row : *rows) {
+  if (const Json& results = list_at(c.document_, "results"); !results.empty()) return result_cards(c, results);
+  for (const Json& row : list_at(c.document_, "headline")) {
     const std::string path = find_text(row, "name");
     const std::string key = last_key(path);
     const auto before = find_number(row, "before");
@@ -314,8 +303,7 @@ void difference_cards(Cards& c) {
     const auto text = [&](double v) { return quantity_text(key, v, parent_of(std::string(path), {})); };
     const double change = *before != 0 ? *after / *before - 1 : 0;
     Tone tone = Tone::plain;
-    const Json* inside = find(row, "inside_error_band");
-    const bool noise = inside != nullptr && inside->is_boolean() && inside->get<bool>();
+    const bool noise = is_true(row, "inside_error_band");
     if (key.ends_with("_s") && change != 0 && !noise) tone = change < 0 ? Tone::good : Tone::warn;
     std::string note = (change > 0 ? "+" : "") + format_share(change);
     if (noise) note = c.joined(note, c.labels_.key("inside_error_band"));
@@ -380,8 +368,7 @@ void write_assumptions(const Section& s) {
   }
   if (const Json* roofs = s.take("roofs")) {
     for (const auto& [key, title] : {std::pair{"memory", "memory_roofs"}, std::pair{"compute", "compute_roofs"}}) {
-      const Json* rows = find(*roofs, key);
-      if (rows != nullptr && is_list_of_objects(*rows)) s.table(*rows, key, title);
+      if (const Json& rows = list_at(*roofs, key); !rows.empty()) s.table(rows, key, title);
     }
   }
   s.page.close_fold();
@@ -393,9 +380,7 @@ Json times_by_bound(const Section& s, const Json& phases) {
   for (const Json& phase : phases) {
     std::vector<std::pair<std::string, double>> times;
     double all = 0;
-    const Json* ops = find(phase, "ops");
-    if (ops == nullptr || !is_list_of_objects(*ops)) continue;
-    for (const Json& op : *ops) {
+    for (const Json& op : list_at(phase, "ops")) {
       const std::string bound = s.labels.value("bound", find_text(op, "bound"));
       const double time = find_number(op, "time_s").value_or(0);
       all += time;
@@ -436,13 +421,13 @@ Json op_row(const Json& op, double all) {
 void write_ops(const Section& s, const Json& phases) {
   s.page.open_section("ops", s.labels.text("op_table"), 2);
   for (const Json& phase : phases) {
-    const Json* ops = find(phase, "ops");
-    if (ops == nullptr || !is_list_of_objects(*ops)) continue;
+    const Json& ops = list_at(phase, "ops");
+    if (ops.empty()) continue;
     double all = 0;
-    for (const Json& op : *ops) all += find_number(op, "time_s").value_or(0);
+    for (const Json& op : ops) all += find_number(op, "time_s").value_or(0);
     Json rows = Json::array();
     Json exchanges = Json::array();
-    for (const Json& op : *ops) {
+    for (const Json& op : ops) {
       rows.push_back(op_row(op, all));
       if (const auto collective = op.find("collective"); collective != op.end() && collective->is_object()) {
         exchanges.push_back({{"name", find_text(op, "name")}});
@@ -478,12 +463,12 @@ void write_memory_table(const Section& s, const char* key) {
 }
 
 void write_estimate(const Section& s) {
-  const Json* phases = find(s.document, "phases");
-  const bool timed = phases != nullptr && is_list_of_objects(*phases);
+  const Json& phases = list_at(s.document, "phases");
+  const bool timed = !phases.empty();
   if (timed) {
-    s.figures(*phases, {{"time-by-op", "time_by_op"}, {"roofline", "roofline"}});
-    s.figures(*phases, {{"timeline", "timeline"}});
-    s.figures(*phases, {{"time-by-bound", "time_by_bound"}});
+    s.figures(phases, {{"time-by-op", "time_by_op"}, {"roofline", "roofline"}});
+    s.figures(phases, {{"timeline", "timeline"}});
+    s.figures(phases, {{"time-by-bound", "time_by_bound"}});
   }
   Cards more(s.document, s.labels);
   more.scalars(kMoreFigures);
@@ -493,14 +478,14 @@ void write_estimate(const Section& s) {
   s.page.figure("memory", {}, s.labels.text("memory_device"));
   if (curve != nullptr) s.page.figure("context", {}, s.labels.text("context_caption"));
   s.page.close_figures();
-  if (timed) write_ops(s, *phases);
+  if (timed) write_ops(s, phases);
 
   write_assumptions(s);
   s.page.open_fold("section", "time", s.labels.text("time"));
   if (timed) {
     s.done.insert("phases");
-    s.table(*phases, "phases", "phases", {"ops"});
-    s.table(times_by_bound(s, *phases), "time-by-bound", "time_by_bound");
+    s.table(phases, "phases", "phases", {"ops"});
+    s.table(times_by_bound(s, phases), "time-by-bound", "time_by_bound");
   }
   if (const Json* classes = s.take("classes")) write_value(s.page, *classes, "classes", 3, s.labels);
   s.page.close_fold();
@@ -524,9 +509,7 @@ Json candidate_row(const Json& candidate, bool meets, const Labels& labels) {
     }
   };
   const auto bounds = [&] {
-    const Json* list = find(candidate, "at.slo");
-    if (list == nullptr || !is_list_of_objects(*list)) return;
-    for (const Json& bound : *list) {
+    for (const Json& bound : list_at(candidate, "at.slo")) {
       const auto value = find_number(bound, "value_s");
       row[find_text(bound, "metric") + "_" + find_text(bound, "statistic") + "_s"] = value ? number(*value) : Json();
     }
@@ -556,8 +539,7 @@ void write_candidates(const Section& s) {
   Json met = Json::array();
   Json others = Json::array();
   for (const Json& candidate : *all) {
-    const Json* meets = find(candidate, "meets");
-    const bool yes = meets != nullptr && meets->is_boolean() && meets->get<bool>();
+    const bool yes = is_true(candidate, "meets");
     (yes ? met : others).push_back(candidate_row(candidate, yes, s.labels));
   }
   if (!met.empty()) {
@@ -638,12 +620,11 @@ void write_study_section(const Section& s, std::size_t index) {
 void write_study(const Section& s) {
   s.done.insert("title");
   write_paragraphs(s, "description");
-  const Json* sections = find(s.document, "sections");
-  if (sections == nullptr || !is_list_of_objects(*sections)) return;
-  s.done.insert("sections");
-  for (std::size_t i = 0; i < sections->size(); ++i) {
+  const Json& sections = list_at(s.document, "sections");
+  if (!sections.empty()) s.done.insert("sections");
+  for (std::size_t i = 0; i < sections.size(); ++i) {
     std::set<std::string> done;
-    write_study_section({s.page, (*sections)[i], s.labels, done}, i);
+    write_study_section({s.page, sections[i], s.labels, done}, i);
   }
 }
 
@@ -663,9 +644,8 @@ void write_charts(const Section& s, const std::string& schema) {
     pareto = pareto || front;
     figure(c.chart, c.phase, s.labels.text(c.title), c.path);
   }
-  const Json* phases = find(s.document, "phases");
-  if (schema == "difference" && phases != nullptr && is_list_of_objects(*phases)) {
-    for (const Json& phase : *phases) figure("compare", find_text(phase, "name"), s.of_phase("differences", phase), "");
+  for (const Json& phase : list_at(s.document, "phases")) {
+    if (schema == "difference") figure("compare", find_text(phase, "name"), s.of_phase("differences", phase), "");
   }
   if (open) s.page.close_figures();
   const std::string svg = find_text(s.document, "drawing_svg");
@@ -677,10 +657,10 @@ void write_side_by_side(const Section& s, Json results) {
   HtmlTable table{"headline", s.labels.list_title("headline"), {{"name", s.labels.key("name"), false}}, {}};
   for (const Json& result : results) {
     table.columns.push_back({"after", find_text(result, "name"), true});
-    const Json* list = find(result, "headline");
-    for (std::size_t i = 0; list != nullptr && is_list_of_objects(*list) && i < list->size(); ++i) {
-      const std::string path = find_text((*list)[i], "name");
-      const Json* after = find((*list)[i], "after");
+    const Json& list = list_at(result, "headline");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string path = find_text(list[i], "name");
+      const Json* after = find(list[i], "after");
       if (i == table.rows.size()) table.rows.push_back({{s.labels.title(last_key(path)), {}}});
       table.rows[i].resize(table.columns.size() - 1);  // results before it may say less
       table.rows[i].push_back(shown(after != nullptr && is_scalar(*after) ? *after : Json(), last_key(path),
@@ -701,9 +681,7 @@ void write_lists(const Section& s, const std::string& schema) {
       // What was asked for, then what came out of it, then what it rests on.
       std::vector<std::string> leading;
       for (const auto& [from, name] : {std::pair{"axes", "column"}, std::pair{"columns", "name"}}) {
-        const Json* columns = find(s.document, from);
-        if (columns == nullptr || !is_list_of_objects(*columns)) continue;
-        for (const Json& c : *columns) {
+        for (const Json& c : list_at(s.document, from)) {
           if (from == std::string_view("axes") || !find_text(c, "better").empty())
             leading.push_back(find_text(c, name));
         }

@@ -195,6 +195,22 @@ std::string find_text(const Json& json, std::string_view path) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
+bool is_true(const Json& json, std::string_view path) {
+  const Json* value = find(json, path);
+  return value != nullptr && value->is_boolean() && value->get<bool>();
+}
+
+bool is_false(const Json& json, std::string_view path) {
+  const Json* value = find(json, path);
+  return value != nullptr && value->is_boolean() && !value->get<bool>();
+}
+
+const Json& list_at(const Json& json, std::string_view path) {
+  static const Json kNone = Json::array();
+  const Json* value = find(json, path);
+  return value != nullptr && is_list_of_objects(*value) ? *value : kNone;
+}
+
 bool is_list_of_objects(const Json& value) {
   return value.is_array() && !value.empty() &&
          std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_object(); });
@@ -280,7 +296,9 @@ void write_value(HtmlWriter& page, const Json& value, const std::string& key, in
   if (is_list_of_objects(value)) {
     write_rows(page, value, key, level, labels);
   } else if (is_list_of_texts(&value)) {
-    page.list(value.get<std::vector<std::string>>());
+    std::vector<std::string> items;
+    for (const Json& item : value) items.push_back(labels.sentence(item.get<std::string>()));
+    page.list(items);
   } else if (value.is_array()) {
     page.open_fold({}, {}, labels.text("values_count", {std::to_string(value.size())}));
     page.paragraph(line_of(value, key, labels));

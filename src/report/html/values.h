@@ -18,6 +18,12 @@ std::optional<double> find_number(const Json& json, std::string_view path);
 // Empty for anything but text.
 std::string find_text(const Json& json, std::string_view path);
 
+// Whether that is what stands there.
+bool is_true(const Json& json, std::string_view path);
+bool is_false(const Json& json, std::string_view path);
+// The objects of a list; empty for anything but a list of objects.
+const Json& list_at(const Json& json, std::string_view path);
+
 // Of a path the last key, and the key of what it is a part of; `key` at the top.
 std::string last_of(const std::string& path);
 std::string parent_of(const std::string& path, const std::string& key);

@@ -1,5 +1,4 @@
 // `llmperf capacity`.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include "report/pages/phase.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/serving.h"
 #include "serving/trace_file.h"
@@ -26,7 +26,7 @@ constexpr std::size_t kShown = 20;  // of those that do not meet the bounds
 std::string money(const std::optional<double>& amount) { return amount ? fmt::format("{:.2f}", *amount) : "-"; }
 
 std::string counted_text(std::size_t n, std::string_view what) {
-  return fmt::format("{} {}{}", format_count(d(static_cast<std::int64_t>(n))), what, n == 1 ? "" : "s");
+  return fmt::format("{} {}{}", Count(n), what, n == 1 ? "" : "s");
 }
 
 std::string binding_text(const Candidate& k) {
@@ -80,10 +80,8 @@ std::vector<Shown> shown_times(const serving::Slo& slo) {
 Table meeting_table(const CapacityResult& r) {
   const bool engines = several_engines(r);
   const std::vector<Shown> times = shown_times(r.slo);
-  Table t{
-      fmt::format("What serves {} requests/s within the bounds, by {}", format_significant(r.rate), name(r.minimise)),
-      {{"#"}, {"hardware", true}, {"replicas", true}, {"weights", true}},
-      {}};
+  Table t = titled(fmt::format("What serves {} requests/s within the bounds, by {}", Rounded{r.rate}, name(r.minimise)),
+                   "#, <hardware, <replicas, <weights");
   if (engines) t.columns.push_back({"engine", true});
   if (!engines) t.columns.push_back({"dev."});  // for one of the two there is room
   for (const char* column : {"req/s", "per h", "per M"}) t.columns.push_back({column});
@@ -129,7 +127,7 @@ std::string why_not(const CapacityResult& r, const Candidate& k) {
 
 Table others_table(const CapacityResult& r) {
   const bool engines = several_engines(r);
-  Table t{"What does not, or is far from the best", {{"hardware", true}, {"replica", true}, {"weights", true}}, {}};
+  Table t = titled("What does not, or is far from the best", "<hardware, <replica, <weights");
   if (engines) t.columns.push_back({"engine", true});
   t.columns.push_back({"binds", true});
   t.columns.push_back({"", true});
@@ -138,7 +136,7 @@ Table others_table(const CapacityResult& r) {
     if (t.rows.size() == kShown) {
       const auto rest = std::ranges::count_if(r.candidates, [](const Candidate& c) { return !c.meets; }) -
                         static_cast<std::ptrdiff_t>(kShown);
-      t.rows.push_back({fmt::format("and {} more", rest)});
+      add_row(t, fmt::format("and {} more", rest));
       t.rows.back().resize(t.columns.size());
       break;
     }
@@ -157,27 +155,27 @@ std::string requests_text(const serving::Load& load) {
     return fmt::format("{}: {} tokens in and {} out on the mean", load.trace->workload.name, input, output);
   std::string text = fmt::format("{} tokens in, {} out", input, output);
   if (load.prefix.tokens > 0) {
-    text += fmt::format(", {} of the prompt {}", format_count(d(load.prefix.tokens)),
+    text += fmt::format(", {} of the prompt {}", Count(load.prefix.tokens),
                         load.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", load.prefix.kinds));
   }
   if (load.turns > 1) text += fmt::format(", sessions of {} turns", load.turns);
   if (!std::isfinite(load.burstiness)) return text + ", at equal intervals";
-  if (load.burstiness != 1) text += fmt::format(", burstiness {}", format_significant(load.burstiness));
+  if (load.burstiness != 1) text += fmt::format(", burstiness {}", Rounded{load.burstiness});
   return text;
 }
 
 Document document(const CapacityResult& r) {
-  Document doc{Heading{fmt::format("{} at {} requests/s", r.asked.model.value_or(""), format_significant(r.rate)), ""},
+  Document doc{Heading{fmt::format("{} at {} requests/s", r.asked.model.value_or(""), Rounded{r.rate}), ""},
                Paragraph{fmt::format("{}; {}; {}, {}", serving::text_of(r.slo), requests_text(r.load),
                                      counted_text(r.candidates.size(), "candidate"),
                                      counted_text(static_cast<std::size_t>(r.simulations), "simulation"))}};
   Fields f;
-  if (r.interrupted) f.add("interrupted", fmt::format("{} of {} candidates were done", r.done, r.candidates.size()));
+  if (r.interrupted) f.add("interrupted", "{} of {} candidates were done", r.done, r.candidates.size());
   const Candidate* best = r.best();
   if (best == nullptr) {
     f.add("answer", r.interrupted ? "nothing found yet that meets the bounds" : "nothing meets the bounds");
     if (const Candidate& nearest = r.candidates.front(); nearest.binding != serving::Binding::memory) {
-      f.add("nearest", fmt::format("{}; {}", title_of(r, nearest), why_not(r, nearest)));
+      f.add("nearest", "{}; {}", title_of(r, nearest), why_not(r, nearest));
     }
   } else {
     std::string text = title_of(r, *best);
@@ -190,20 +188,19 @@ Document document(const CapacityResult& r) {
     if (candidates.size() > 1 && candidates[1].of().meets) {
       text = title_of(r, candidates[1].of());
       if (const std::optional<double> beyond = candidates[1].beyond_best()) {
-        text += *beyond > 0 ? fmt::format("; {} more {}", format_share(*beyond), name(r.minimise))
+        text += *beyond > 0 ? fmt::format("; {} more {}", Share{*beyond}, name(r.minimise))
                             : fmt::format("; the same {}", name(r.minimise));
       }
       f.add("runner-up", text);
     }
     if (best->binding != serving::Binding::none) {
-      f.add("binds", fmt::format("{}, beyond {} requests/s of {}", binding_text(*best),
-                                 format_significant(best->max_requests_per_second, 3),
-                                 best->decode_replicas > 0 ? "all" : "a replica"));
+      f.add("binds", "{}, beyond {} requests/s of {}", binding_text(*best), Rounded{best->max_requests_per_second, 3},
+            best->decode_replicas > 0 ? "all" : "a replica");
     }
     if (best->extrapolated) f.add("extrapolated", "the profile is not " + best->hardware + "'s own");
     if (best->joules_per_output_token) {
-      f.add("energy", fmt::format("{} J for an output token by board power, an upper bound",
-                                  format_significant(*best->joules_per_output_token, 3)));
+      f.add("energy", "{} J for an output token by board power, an upper bound",
+            Rounded{*best->joules_per_output_token, 3});
     }
   }
   for (const std::string& note : r.notes) f.add("note", note);

@@ -1,9 +1,9 @@
 // `llmperf map-collective`.
-#include <fmt/format.h>
 
 #include "base/number.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/basis.h"
 #include "result/document.h"
 #include "result/mapping.h"
@@ -27,11 +27,11 @@ std::string why_text(const CollectiveLine& line) {
   const cost::CollectiveCost& cost = line.cost;
   if (!line.moves()) return "nothing to exchange";
   if (line.latency_bound()) {
-    return fmt::format("bound by latency: {} steps are {} of the time", format_significant(cost.steps),
-                       format_share(cost.latency / cost.time()));
+    return fmt::format("bound by latency: {} steps are {} of the time", Rounded{cost.steps},
+                       Share{cost.latency / cost.time()});
   }
-  return fmt::format("bound by bandwidth: {} of the time is transfer over {}",
-                     format_share(cost.transfer / cost.time()), line.busiest);
+  return fmt::format("bound by bandwidth: {} of the time is transfer over {}", Share{cost.transfer / cost.time()},
+                     line.busiest);
 }
 
 // Where another algorithm takes over.
@@ -41,12 +41,11 @@ std::string neighbours_text(const std::vector<cost::SizeRange>& ranges, Bytes si
   if (ranges.size() == 1) return "it is the fastest at every size";
   std::string text;
   if (here > 0) {
-    text =
-        fmt::format("below {} {} is faster", format_bytes_binary(ranges[here].from), name(ranges[here - 1].algorithm));
+    text = fmt::format("below {} {} is faster", Held{ranges[here].from}, name(ranges[here - 1].algorithm));
   }
   if (here + 1 < ranges.size()) {
-    text += fmt::format("{}from {} on {} is faster", text.empty() ? "" : ", ",
-                        format_bytes_binary(ranges[here + 1].from), name(ranges[here + 1].algorithm));
+    text += fmt::format("{}from {} on {} is faster", text.empty() ? "" : ", ", Held{ranges[here + 1].from},
+                        name(ranges[here + 1].algorithm));
   }
   return text;
 }
@@ -59,11 +58,10 @@ Fields answer(const CollectiveStudy& study) {
   }
   f.add("time", format_seconds(chosen->cost.time()));
   if (study.collective.ranks <= 1) return f;
-  f.add("algorithm", fmt::format("{}, {}", name(chosen->cost.algorithm), why_text(*chosen)));
+  f.add("algorithm", "{}, {}", name(chosen->cost.algorithm), why_text(*chosen));
   const cost::CollectiveCost& fastest = study.lines.front().cost;
   if (fastest.algorithm != chosen->cost.algorithm) {
-    f.add("fastest", fmt::format("{}, {} times faster", name(fastest.algorithm),
-                                 format_significant(chosen->cost.time() / fastest.time(), 3)));
+    f.add("fastest", "{}, {} times faster", name(fastest.algorithm), Rounded{chosen->cost.time() / fastest.time(), 3});
   } else {
     f.add("other sizes", neighbours_text(study.fastest, chosen->size));
   }
@@ -87,21 +85,18 @@ Table lines_table(const CollectiveStudy& study) {
           {}};
   for (const CollectiveLine& l : study.lines) {
     const cost::CollectiveCost& c = l.cost;
-    t.rows.push_back({one_size ? (l.chosen ? "*" : "") : format_bytes_binary(l.size), std::string(name(c.algorithm)),
-                      format_significant(c.steps), format_bytes(c.sent), format_bytes(c.busiest_link),
-                      format_seconds(c.latency), format_seconds(c.transfer), format_seconds(c.time()),
-                      format_significant(l.algorithm_bandwidth().value / 1e9),
-                      format_significant(l.bus_bandwidth().value / 1e9)});
+    add_row(t, one_size ? (l.chosen ? "*" : "") : format_bytes_binary(l.size), c.algorithm, Rounded{c.steps}, c.sent,
+            c.busiest_link, c.latency, c.transfer, c.time(), Rounded{l.algorithm_bandwidth().value / 1e9},
+            Rounded{l.bus_bandwidth().value / 1e9});
   }
   return t;
 }
 
 void add_links(Fields& f, std::string_view where, const cost::Links& links) {
   std::string rate = format_bandwidth(links.per_device) + " per device";
-  if (links.per_link != links.per_device) rate += fmt::format(", {} to a neighbour", format_bandwidth(links.per_link));
-  f.add(std::string(where),
-        fmt::format("{}, {}: {} ({})", links.name, name(links.topology), rate, name(links.provenance)));
-  f.add("latency of a step", fmt::format("{} ({})", format_seconds(links.latency), name(links.latency_provenance)));
+  if (links.per_link != links.per_device) rate += fmt::format(", {} to a neighbour", links.per_link);
+  f.add(std::string(where), "{}, {}: {} ({})", links.name, name(links.topology), rate, name(links.provenance));
+  f.add("latency of a step", "{} ({})", links.latency, name(links.latency_provenance));
 }
 
 Fields basis_of(const CollectiveStudy& study) {
@@ -130,8 +125,8 @@ Report collective_report(CollectiveStudy study) {
   }
   doc.push_back(lines_table(study));
   if (study.fastest.size() > 1) {
-    Table t{"Fastest by size", {{"from"}, {"algorithm", true}}, {}};
-    for (const auto& r : study.fastest) t.rows.push_back({format_bytes_binary(r.from), std::string(name(r.algorithm))});
+    Table t = titled("Fastest by size", "from, <algorithm");
+    for (const auto& r : study.fastest) add_row(t, Held{r.from}, r.algorithm);
     doc.push_back(std::move(t));
   }
   doc.push_back(basis_of(study));

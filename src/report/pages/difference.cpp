@@ -1,8 +1,6 @@
 // `llmperf compare`: what lies between two results, or between one and several others.
 #include "result/difference.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -11,6 +9,7 @@
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 
 namespace llmperf::report {
@@ -44,14 +43,7 @@ std::string figure_cell(const std::string& key, const std::optional<double>& val
   return value ? quantity_text(key, *value) : "-";
 }
 
-std::string figure_title(const std::string& key) {
-  constexpr std::pair<std::string_view, std::string_view> kTitles[] = {
-      {"total_s", "whole generation"}, {"tokens_per_second", "tokens per second"}, {"memory.weight_bytes", "weights"}};
-  for (const auto& [known, title] : kTitles) {
-    if (key == known) return std::string(title);
-  }
-  return heading_of(key.substr(key.find('.') + 1));
-}
+std::string figure_title(const std::string& key) { return label_of(key.substr(key.find('.') + 1)); }
 
 std::string side_text(const SavedResult& r) {
   return r.source + ": " + r.label + (r.fits ? "" : "; does not fit, so that there are no times");
@@ -60,9 +52,9 @@ std::string side_text(const SavedResult& r) {
 // ---- Two results
 
 Table input_table(const Difference& d) {
-  Table t{"What changed", {{"input", true}, {"before", true}, {"after", true}}, {}};
+  Table t = titled("What changed", "<input, <before, <after");
   for (const InputChange& c : d.inputs) {
-    t.rows.push_back({c.name, value_cell(c.name, c.before), value_cell(c.name, c.after)});
+    add_row(t, c.name, value_cell(c.name, c.before), value_cell(c.name, c.after));
   }
   return t;
 }
@@ -75,15 +67,15 @@ std::string figure_change(const FigureChange& f) {
 }
 
 Table headline_table(const Difference& d) {
-  Table t{"Headline", {{"number", true}, {"before"}, {"after"}, {"change"}, {"relative"}, {"", true}}, {}};
+  Table t = titled("Headline", "<number, before, after, change, relative, <");
   if (d.before->fits != d.after->fits) {
-    t.rows.push_back({"fits", d.before->fits ? "yes" : "no", d.after->fits ? "yes" : "no", "", "", ""});
+    add_row(t, "fits", d.before->fits ? "yes" : "no", d.after->fits ? "yes" : "no", "", "", "");
   }
   for (const FigureChange& f : d.figures) {
     if (!f.before && !f.after) continue;
     const bool inside = f.inside_band.value_or(false) && differs(*f.before, *f.after);
-    t.rows.push_back({figure_title(f.key), figure_cell(f.key, f.before), figure_cell(f.key, f.after), figure_change(f),
-                      relative_cell(f.before, f.after), inside ? "inside the error bands" : ""});
+    add_row(t, figure_title(f.key), figure_cell(f.key, f.before), figure_cell(f.key, f.after), figure_change(f),
+            relative_cell(f.before, f.after), inside ? "inside the error bands" : "");
   }
   return t;
 }
@@ -91,7 +83,7 @@ Table headline_table(const Difference& d) {
 std::string phase_title(const PhaseChange& p) {
   if (!p.before.present || !p.after.present) {
     return fmt::format("{} (one step), only {}: {}", p.name, p.before.present ? "before" : "after",
-                       format_seconds(Seconds{p.before.present ? p.before.time : p.after.time}));
+                       Seconds{p.before.present ? p.before.time : p.after.time});
   }
   const bool same = p.before.bound == p.after.bound;
   return fmt::format("{} (one step; bound by {}{})", p.name, p.before.bound, same ? "" : ", then by " + p.after.bound);
@@ -110,8 +102,7 @@ void add_op_row(const std::string& name, const State& before, const State& after
 }
 
 Table phase_table(const PhaseChange& p) {
-  Table t{
-      phase_title(p), {{"op", true}, {"before"}, {"after"}, {"change"}, {"relative"}, {"of all"}, {"why", true}}, {}};
+  Table t = titled(phase_title(p), "<op, before, after, change, relative, of all, <why");
   const double whole = p.ops.empty() ? 0 : p.ops.front().whole;
   PhaseState before{.present = true, .bound = {}};
   PhaseState after = before;
@@ -146,7 +137,7 @@ Document document(const Difference& d) {
     if (p.changes()) {
       doc.emplace_back(phase_table(p));
     } else {
-      same.push_back(fmt::format("{} ({})", p.name, format_seconds(Seconds{p.before.time})));
+      same.push_back(fmt::format("{} ({})", p.name, Seconds{p.before.time}));
     }
   }
   if (changes && !same.empty()) doc.emplace_back(Paragraph{"No difference in one step of: " + join(same, ", ")});
@@ -202,16 +193,14 @@ std::string factors_text(const Reason& reason) {
 }
 
 Table why_table(const Differences& d) {
-  Table t{"Why (speed of one step; it is the peak and what kernels reach of it, over the work)",
-          {{"result", true}, {"phase", true}, {"before"}, {"after"}, {"speed"}, {"why", true}},
-          {}};
+  Table t = titled("Why (speed of one step; it is the peak and what kernels reach of it, over the work)",
+                   "<result, <phase, before, after, speed, <why");
   for (const Difference& one : d.results) {
     for (const Reason& reason : one.reasons()) {
       const PhaseChange& phase = *std::ranges::find(one.phases, reason.phase, &PhaseChange::name);
       if (!phase.changes()) continue;
-      t.rows.push_back({short_name(*one.after), reason.phase, format_seconds(Seconds{phase.before.time}),
-                        format_seconds(Seconds{phase.after.time}), factor_text(reason.times_as_fast),
-                        factors_text(reason)});
+      add_row(t, short_name(*one.after), reason.phase, Seconds{phase.before.time}, Seconds{phase.after.time},
+              factor_text(reason.times_as_fast), factors_text(reason));
     }
   }
   return t;
@@ -223,7 +212,7 @@ Document document(const Differences& d) {
   Document doc{Heading{fmt::format("{} results, each against the first", d.results.size()), ""}, std::move(sides)};
   for (std::size_t from = 1; from < d.results.size(); from += kBeside) doc.emplace_back(headline_table(d, from));
   if (Table why = why_table(d); !why.rows.empty()) doc.emplace_back(std::move(why));
-  Table inputs{"What changed", {{"result", true}, {"input", true}, {"first", true}, {"here", true}}, {}};
+  Table inputs = titled("What changed", "<result, <input, <first, <here");
   for (const Difference& one : d.results) {
     for (const InputChange& c : one.inputs) {
       inputs.rows.push_back(
@@ -235,9 +224,10 @@ Document document(const Differences& d) {
 }
 
 Table changes_csv(const Difference& d) {
-  return csv_of(d.ops(), {"phase", "name", "place", "runs", "before_s", "after_s", "change_s", "share_of_change",
-                          "count_before", "count_after", "flops_before", "flops_after", "bytes_before", "bytes_after",
-                          "network_bytes_before", "network_bytes_after", "bound_before", "bound_after"});
+  return csv_of(d.ops(),
+                "phase, name, place, runs, before_s, after_s, change_s, share_of_change, count_before, count_after, "
+                "flops_before, flops_after, bytes_before, bytes_after, network_bytes_before, network_bytes_after, "
+                "bound_before, bound_after");
 }
 
 }  // namespace

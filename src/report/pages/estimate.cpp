@@ -1,5 +1,4 @@
 // `llmperf estimate` of generated text.
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -9,6 +8,7 @@
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/generation.h"
 
@@ -20,7 +20,7 @@ using estimate::Phase;
 
 std::string tokens_rate(double rate) { return number_text(rate) + " tokens/s"; }
 std::string requests_text(std::int64_t count) {
-  return fmt::format("{} request{}", count_text(count), count == 1 ? "" : "s");
+  return fmt::format("{} request{}", Count(count), count == 1 ? "" : "s");
 }
 
 Heading heading(const Generation& g) {
@@ -30,7 +30,7 @@ Heading heading(const Generation& g) {
 
 // Nothing of a prefill alone.
 std::string generated_text(const Generation& g, std::string_view before) {
-  return g.setup->serving.decodes() ? fmt::format("{}{}", before, count_text(g.estimate->scenario.generate)) : "";
+  return g.setup->serving.decodes() ? fmt::format("{}{}", before, Count(g.estimate->scenario.generate)) : "";
 }
 
 // What is not as in every request.
@@ -43,7 +43,7 @@ std::string serving_text(const estimate::Setup& setup) {
     text += fmt::format("; {} drafts {} token{} for a step, accepted with {}", draft->file->decoder.name, draft->tokens,
                         draft->tokens == 1 ? "" : "s", draft->acceptance.text());
   } else if (s.verify > 1) {
-    text += fmt::format("; steps verify {} tokens and keep {}", s.verify, format_significant(s.accepted));
+    text += fmt::format("; steps verify {} tokens and keep {}", s.verify, Rounded{s.accepted});
   }
   if (s.overlap_batches > 1) text += "; two micro-batches whose exchanges run beside each other's ops";
   return text;
@@ -53,7 +53,7 @@ std::string serving_text(const estimate::Setup& setup) {
 std::string images_text(const estimate::Scenario& s) {
   if (s.images == 0) return {};
   return fmt::format(" + {} image{} of {} tokens (scaled to {})", s.images, s.images == 1 ? "" : "s",
-                     count_text(s.image.prompt_tokens), model::to_text(s.image.scaled));
+                     Count(s.image.prompt_tokens), model::to_text(s.image.scaled));
 }
 
 // " in 3 pieces of 4096 and one of 512".
@@ -62,17 +62,17 @@ std::string pieces_text(const Generation& g) {
   const std::int64_t piece = g.setup->serving.prefill_chunk.value_or(prompt);
   if (piece >= prompt || !g.setup->serving.prefills()) return {};
   const std::string rest = prompt % piece > 0 ? " and one of " + count_text(prompt % piece) : "";
-  return fmt::format(" in {} piece{} of {}{}", prompt / piece, prompt / piece == 1 ? "" : "s", count_text(piece), rest);
+  return fmt::format(" in {} piece{} of {}{}", prompt / piece, prompt / piece == 1 ? "" : "s", Count(piece), rest);
 }
 
 // What was asked for, and in full what was chosen besides.
 std::string assumptions_line(const Generation& g, bool full) {
   const Estimate& e = *g.estimate;
   const graph::Execution& x = g.setup->execution;
-  const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", count_text(e.scenario.depth)) : "";
+  const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", Count(e.scenario.depth)) : "";
   const std::string cache = g.setup->encodes() ? "" : ", KV cache " + kv_text(*g.setup);
-  std::string text = fmt::format("batch {}{}, prompt {}{}{}{}; weights {}{}", count_text(e.scenario.batch), depth,
-                                 count_text(e.scenario.prompt - e.scenario.image_tokens()), images_text(e.scenario),
+  std::string text = fmt::format("batch {}{}, prompt {}{}{}{}; weights {}{}", Count(e.scenario.batch), depth,
+                                 Count(e.scenario.prompt - e.scenario.image_tokens()), images_text(e.scenario),
                                  pieces_text(g), generated_text(g, ", generate "), weights_text(*g.setup), cache);
   if (full) text += fmt::format(", activations {}; options {}", name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
@@ -109,8 +109,8 @@ std::string context_text(const Generation& g) {
   const Estimate& e = *g.estimate;
   const auto trained = g.setup->execution.model->max_position;
   if (e.longest_context == 0) return "none at batch " + count_text(e.scenario.batch);
-  std::string text = fmt::format("{} tokens at batch {}", count_text(e.longest_context), count_text(e.scenario.batch));
-  if (trained && e.longest_context > *trained) text += fmt::format(" (the model is made for {})", count_text(*trained));
+  std::string text = fmt::format("{} tokens at batch {}", Count(e.longest_context), Count(e.scenario.batch));
+  if (trained && e.longest_context > *trained) text += fmt::format(" (the model is made for {})", Count(*trained));
   return text;
 }
 
@@ -120,8 +120,7 @@ std::string prompt_bounds(const Estimate& e) {
   const std::string prefill =
       "bound by " + bound_shares(estimate::Estimator::prompt_phases(e).subspan(vision == nullptr ? 0 : 1));
   if (vision == nullptr) return prefill;
-  return fmt::format("{} of it for the images, bound by {}; prefill {}", format_seconds(vision->time),
-                     bound_shares(*vision), prefill);
+  return fmt::format("{} of it for the images, bound by {}; prefill {}", vision->time, bound_shares(*vision), prefill);
 }
 
 // "0.021 per input token", of those that there are.
@@ -129,7 +128,7 @@ std::string per_token(std::optional<double> in, std::optional<double> out, std::
   std::string text;
   for (const auto& [value, what] :
        {std::pair{in, "input"}, std::pair{out, "output"}, std::pair{all, "output with its prompt"}}) {
-    if (value) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", format_significant(*value, 3), what);
+    if (value) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Rounded{*value, 3}, what);
   }
   return text;
 }
@@ -140,25 +139,11 @@ void add_spending(const Generation& g, bool full, Fields& f) {
     const std::string tokens =
         per_token(s.cost_per_million_input_tokens, s.cost_per_million_output_tokens,
                   full && s.cost_per_million_input_tokens ? s.request_cost_per_million_output : std::nullopt);
-    f.rows.emplace_back("cost",
-                        fmt::format("{}; a million tokens: {}", price_text(*g.setup->price, *s.cost_per_hour), tokens));
+    f.add("cost", "{}; a million tokens: {}", price_text(*g.setup->price, *s.cost_per_hour), tokens);
   }
   if (!s.average_power_w) return;
-  f.rows.emplace_back("energy",
-                      fmt::format("{} W ({}); J per token: {}", number_text(*s.average_power_w), s.power_basis,
-                                  per_token(s.joules_per_input_token, s.joules_per_output_token, {})));
-}
-
-Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity, bool encodes = false) {
-  std::vector<std::pair<std::string, Bytes>> rows = {{"weights", memory.weights}};
-  if (!encodes) rows.emplace_back("KV cache", memory.kv_cache);
-  if (memory.state.value > 0) rows.emplace_back("recurrent state", memory.state);
-  if (memory.draft.value > 0) rows.emplace_back("draft: weights", memory.draft);
-  if (memory.draft_cache.value > 0) rows.emplace_back("draft: cache", memory.draft_cache);
-  rows.insert(
-      rows.end(),
-      {{"activations (peak)", memory.activation}, {"runtime reserve", memory.reserve}, {"total", memory.total()}});
-  return capacity_table(std::move(title), capacity, rows);
+  f.add("energy", "{} W ({}); J per token: {}", number_text(*s.average_power_w), s.power_basis,
+        per_token(s.joules_per_input_token, s.joules_per_output_token, {}));
 }
 
 Paragraph sentence(const Generation& g) {
@@ -168,7 +153,7 @@ Paragraph sentence(const Generation& g) {
   std::string speed = e.tpot ? tokens_rate(1 / e.tpot->value) + " a request" + all : "";
   if (g.setup->encodes()) speed = number_text(e.sequences_per_second) + " sequences/s, a batch";
   if (e.ttft && speed.empty()) speed = tokens_rate(e.prefill_tokens_per_second) + " of prompts";
-  if (e.ttft) speed += fmt::format("{} after {}", g.setup->encodes() ? "" : ", first token", format_seconds(*e.ttft));
+  if (e.ttft) speed += fmt::format("{} after {}", g.setup->encodes() ? "" : ", first token", *e.ttft);
   const estimate::Spending& s = e.spending;
   const std::optional<double> in = s.cost_per_million_input_tokens;
   const std::optional<double> out = s.cost_per_million_output_tokens;
@@ -182,13 +167,13 @@ Paragraph sentence(const Generation& g) {
 
 // What a step is made of, and what of it each part takes.
 Table step_table(const Phase& p) {
-  Table t{fmt::format("Step of {} sequences", p.first.count), {{"part", true}, {"time"}, {"of the step"}}, {}};
+  Table t = titled(fmt::format("Step of {} sequences", p.first.count), "<part, time, of the step");
   const auto add = [&](std::string name, auto&& takes) {
     Seconds sum;
     for (std::size_t i = 0; i < p.ops.size(); ++i) {
       if (takes(p.ops[i].op)) sum += p.ops[i].step_time();
     }
-    if (sum.value > 0) t.rows.push_back({std::move(name), format_seconds(sum), format_share(sum / p.time)});
+    if (sum.value > 0) add_row(t, std::move(name), sum, Share{sum / p.time});
   };
   const auto own = [](const graph::Op& op) { return !std::holds_alternative<graph::Overhead>(op.body); };
   add("products, norms and exchanges of all tokens", [&](const graph::Op& op) {
@@ -223,115 +208,82 @@ Fields headline(const Generation& g, bool full) {
   f.add("request", assumptions_line(g, full));
   if (g.setup->encodes()) {
     const Phase& pass = e.phases.front();
-    f.add("time", fmt::format("{} (bound by {})", with_band(*e.ttft, ttft_band(*g.setup, e)), bound_shares(pass)));
-    f.add("throughput", fmt::format("{} sequences/s, {}", number_text(e.sequences_per_second),
-                                    tokens_rate(e.prefill_tokens_per_second)));
+    f.add("time", "{} (bound by {})", with_band(*e.ttft, ttft_band(*g.setup, e)), bound_shares(pass));
+    f.add("throughput", "{} sequences/s, {}", number_text(e.sequences_per_second),
+          tokens_rate(e.prefill_tokens_per_second));
   } else if (e.ttft) {
-    f.add("TTFT", fmt::format("{} ({}; {})", with_band(*e.ttft, ttft_band(*g.setup, e)),
-                              tokens_rate(e.prefill_tokens_per_second), prompt_bounds(e)));
+    f.add("TTFT", "{} ({}; {})", with_band(*e.ttft, ttft_band(*g.setup, e)), tokens_rate(e.prefill_tokens_per_second),
+          prompt_bounds(e));
   }
   if (e.tpot) {
     const Phase& decode = *e.phase("decode");
-    const std::string ends =
-        full ? fmt::format(" mean, {} first, {} last", format_seconds(*e.tpot_first), format_seconds(*e.tpot_last))
-             : "";
-    f.add("TPOT", fmt::format("{}{} (bound by {})", with_band(*e.tpot, band(*g.setup, e, "decode")), ends,
-                              bound_shares(decode)));
+    const std::string ends = full ? fmt::format(" mean, {} first, {} last", *e.tpot_first, *e.tpot_last) : "";
+    f.add("TPOT", "{}{} (bound by {})", with_band(*e.tpot, band(*g.setup, e, "decode")), ends, bound_shares(decode));
     const estimate::Serving& serving = g.setup->serving;
     if (serving.verify > 1) {
-      f.add("decode step",
-            fmt::format("{} mean: verifies {} tokens of every request, keeps {}", format_seconds(decode.time),
-                        serving.verify, format_significant(serving.accepted)));
+      f.add("decode step", "{} mean: verifies {} tokens of every request, keeps {}", decode.time, serving.verify,
+            Rounded{serving.accepted});
     }
     if (const Phase* draft = e.phase("draft")) {
       const estimate::SpeculativeRound* best = estimate::best_round(g.rounds);
-      f.add("draft",
-            fmt::format("{} mean for {} token{}, {} of a cycle; {}", format_seconds(draft->time), serving.verify - 1,
-                        serving.verify == 2 ? "" : "s", format_share(draft->time / (draft->time + decode.time)),
-                        best == nullptr ? std::string("no length is faster than decoding without")
-                                        : fmt::format("best with {}: {:.2f} times as fast as without", best->length,
-                                                      best->speedup)));
+      f.add("draft", "{} mean for {} token{}, {} of a cycle; {}", draft->time, serving.verify - 1,
+            serving.verify == 2 ? "" : "s", Share{draft->time / (draft->time + decode.time)},
+            best == nullptr
+                ? std::string("no length is faster than decoding without")
+                : fmt::format("best with {}: {:.2f} times as fast as without", best->length, best->speedup));
     }
   }
   if (e.tokens_per_second > 0) {
-    f.add("generation", fmt::format("{} for {} tokens per request: {}{}", format_seconds(e.total),
-                                    count_text(e.scenario.generate - (e.ttft ? 0 : 1)),
-                                    tokens_rate(e.tokens_per_second_per_request) + (e.ttft ? " with the prompt" : ""),
-                                    several ? fmt::format(", {} in total", number_text(e.tokens_per_second)) : ""));
+    f.add("generation", "{} for {} tokens per request: {}{}", e.total, Count(e.scenario.generate - (e.ttft ? 0 : 1)),
+          tokens_rate(e.tokens_per_second_per_request) + (e.ttft ? " with the prompt" : ""),
+          several ? fmt::format(", {} in total", number_text(e.tokens_per_second)) : "");
   }
   for (const Phase& p : e.phases) {
-    if (p.name == "step" && !full)
-      f.add("step", fmt::format("{}: {}", format_seconds(p.time), parts_text(step_table(p), 2)));
+    if (p.name == "step" && !full) f.add("step", "{}: {}", p.time, parts_text(step_table(p), 2));
   }
   add_spending(g, full, f);
   add_sureness(*g.setup, band_text(*g.setup, e), extrapolations(*g.setup, e.scenario), f);
   if (g.setup->execution.plan.devices() > 1) f.add("network", network_text(e.phases));
-  if (!full) f.add("memory", parts_text(memory_table("", e.memory, e.capacity, g.setup->encodes())) + host_text(g));
+  if (!full) f.add("memory", parts_text(device_memory_table("", e.memory, e.capacity)) + host_text(g));
   if (g.room) {
     const estimate::KvCapacity& k = *g.room;
     f.add("KV cache of an engine",
-          fmt::format(
-              "{} blocks of {}: {} tokens; {} of {} are left by {} of weights, {} of activations and {} besides",
-              count_text(k.blocks), k.block_size, count_text(k.tokens()), format_bytes(k.kv), format_bytes(k.usable),
-              format_bytes(k.weights), format_bytes(k.activation), format_bytes(k.other + k.graphs)));
+          "{} blocks of {}: {} tokens; {} of {} are left by {} of weights, {} of activations and {} besides",
+          Count(k.blocks), k.block_size, Count(k.tokens()), k.kv, k.usable, k.weights, k.activation,
+          k.other + k.graphs);
   }
   if (g.setup->host) f.add("offload", offload_text(*g.setup));
-  f.add("largest batch", fmt::format("{} of {}{}{} tokens", requests_text(e.largest_batch),
-                                     e.scenario.depth > 0 ? count_text(e.scenario.depth) + " + " : "",
-                                     count_text(e.scenario.prompt), generated_text(g, " + ")));
+  f.add("largest batch", "{} of {}{}{} tokens", requests_text(e.largest_batch),
+        e.scenario.depth > 0 ? count_text(e.scenario.depth) + " + " : "", Count(e.scenario.prompt),
+        generated_text(g, " + "));
   f.add("longest context", context_text(g));
   if (!full) add_notes(g.setup->notes, f);
   return f;
 }
 
-Table phase_table(const Generation& g) {
-  const Estimate& e = *g.estimate;
-  Table t{"Phases (one step)",
-          {{"phase", true},
-           {"steps"},
-           {"time"},
-           {"FLOPs"},
-           {"bytes"},
-           {"FLOP/byte"},
-           {"ridge"},
-           {"bound", true},
-           {"of roof"}},
-          {}};
-  for (const Phase& p : e.phases) {
-    t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time),
-                      format_flops(p.work.matrix + p.work.vector), format_bytes(p.work.bytes()),
-                      format_significant(p.intensity().value, 3), format_significant(g.ridge.value, 3),
-                      std::string(mapper::name(p.bound)), format_share(p.roof / p.time)});
-  }
-  return t;
-}
-
 void add_host_memory(const Generation& g, Document& doc) {
   if (const hardware::Device* host = g.setup->host) {
-    doc.push_back(
-        memory_table("Memory of the host (" + host->title + ")", g.estimate->host_memory, g.estimate->host_capacity));
+    doc.push_back(device_memory_table("Memory of the host (" + host->title + ")", g.estimate->host_memory,
+                                      g.estimate->host_capacity));
   }
 }
 
 // Lengths of a draft, against decoding without one; the best is marked.
 Table draft_table(const Generation& g) {
-  Table t{"Length of the draft", {{"tokens"}, {"kept"}, {"draft"}, {"verify"}, {"TPOT"}, {"speed-up"}, {"", true}}, {}};
   const estimate::SpeculativeRound* best = estimate::best_round(g.rounds);
-  for (const estimate::SpeculativeRound& r : g.rounds) {
-    std::string mark = &r == best ? "best" : "";
-    if (r.length == g.setup->draft->tokens) mark += mark.empty() ? "taken" : ", taken";
-    t.rows.push_back({std::to_string(r.length), fmt::format("{:.2f}", r.expected_tokens), format_seconds(r.draft),
-                      format_seconds(r.verify), format_seconds(r.time_per_token()), fmt::format("{:.2f}", r.speedup),
-                      mark});
-  }
-  if (best == nullptr) t.title += ": none is faster than decoding without";
-  return t;
+  return table_of(best == nullptr ? "Length of the draft: none is faster than decoding without" : "Length of the draft",
+                  "tokens, kept, draft, verify, TPOT, speed-up, <", g.rounds, [&](const estimate::SpeculativeRound& r) {
+                    std::string mark = &r == best ? "best" : "";
+                    if (r.length == g.setup->draft->tokens) mark += mark.empty() ? "taken" : ", taken";
+                    return cells(r.length, fmt::format("{:.2f}", r.expected_tokens), r.draft, r.verify,
+                                 r.time_per_token(), fmt::format("{:.2f}", r.speedup), mark);
+                  });
 }
 
 Document document(const Generation& g, Detail detail) {
   const Estimate& e = *g.estimate;
   const bool full = detail != Detail::summary;
-  const Table memory = memory_table("Memory", e.memory, e.capacity, g.setup->encodes());
+  const Table memory = device_memory_table("Memory", e.memory, e.capacity);
   if (!e.fits) {
     const std::string batch = e.largest_batch > 0 ? requests_text(e.largest_batch) + " of this length"
                                                   : "none: not even one request of this length fits";
@@ -343,7 +295,8 @@ Document document(const Generation& g, Detail detail) {
   }
   Document doc{heading(g), sentence(g), headline(g, full)};
   if (!full) return doc;
-  doc.push_back(phase_table(g));
+  doc.push_back(phases_table(
+      e.phases, fmt::format("Phases (one step; the ridge is at {} FLOP/byte)", Rounded{g.ridge.value, 3})));
   for (const Phase& p : e.phases) {
     if (p.name == "step") doc.push_back(step_table(p));
   }

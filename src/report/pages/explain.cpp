@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/explanation.h"
 
@@ -23,12 +24,12 @@ std::string people_text(double value, const std::string& unit) {
 void add(const Explanation& x, Document& doc) {
   Fields f;
   const std::string people = people_text(x.value, x.unit);
-  f.rows.emplace_back("value", exact(x.value, x.unit) + (people.empty() ? "" : " (" + people + ")"));
-  f.rows.emplace_back("formula", x.formula);
-  f.rows.emplace_back("with values", x.substituted);
-  for (const std::string& note : x.notes) f.rows.emplace_back("note", note);
-  Table variables{"", {{"where", true}, {"value"}, {"meaning", true}}, {}};
-  for (const Variable& v : x.variables) variables.rows.push_back({v.name, plain(v.value), v.meaning});
+  f.add("value", exact(x.value, x.unit) + (people.empty() ? "" : " (" + people + ")"));
+  f.add("formula", x.formula);
+  f.add("with values", x.substituted);
+  for (const std::string& note : x.notes) f.add("note", note);
+  Table variables = titled("", "<where, value, <meaning");
+  for (const Variable& v : x.variables) add_row(variables, v.name, plain(v.value), v.meaning);
   doc.push_back(Heading{x.path, {}});
   doc.push_back(f);
   if (!variables.rows.empty()) doc.push_back(variables);
@@ -40,13 +41,13 @@ void add(const Explanation& x, Document& doc) {
 Report explain_report(const Explanation& x) {
   Document doc;
   add(x, doc);
-  return {std::move(doc), csv_of(std::span(&x, 1), {"path", "value", "unit", "formula", "substituted"}),
+  return {std::move(doc), csv_of(std::span(&x, 1), "path, value, unit, formula, substituted"),
           result::document("llmperf.explanation", x)};
 }
 
 Report explainable_report(const Explainable& explainable) {
-  Table people{"Numbers that can be explained", {{"path", true}, {"value", true}}, {}};
-  for (const PathValue& p : explainable.paths) people.rows.push_back({p.path, exact(p.value, p.unit)});
+  Table people = titled("Numbers that can be explained", "<path, <value");
+  for (const PathValue& p : explainable.paths) add_row(people, p.path, exact(p.value, p.unit));
   return {{people}, csv_of(explainable.paths), result::document("llmperf.explainable", explainable)};
 }
 

@@ -1,5 +1,4 @@
 // `llmperf show hardware`, `list hardware`, `show runtime`, `list runtimes` and `list measurements`.
-#include <fmt/format.h>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -7,6 +6,7 @@
 #include "estimate/price.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/catalog.h"
 #include "result/document.h"
 
@@ -39,7 +39,7 @@ std::vector<DeviceFigure> figures_of(const Device& d) {
     out.push_back({std::move(what), format_seconds(s), s.value, "s", from});
   };
   for (const hardware::Peak& p : d.peaks) {
-    std::string what = fmt::format("{} {}", hardware::name(p.engine), name(p.dtype));
+    std::string what = fmt::format("{} {}", p.engine, name(p.dtype));
     if (p.accumulate) what += fmt::format(", {} accumulate", name(*p.accumulate));
     out.push_back({std::move(what), format_flops_rate(p.rate), p.rate.value, "op/s", p.provenance});
   }
@@ -52,7 +52,7 @@ std::vector<DeviceFigure> figures_of(const Device& d) {
   }
   for (const auto& net : {d.package, d.interconnect, d.supernode}) {
     if (!net) continue;
-    std::string label = fmt::format("{} ({})", net->name, hardware::name(net->topology));
+    std::string label = fmt::format("{} ({})", net->name, net->topology);
     if (net->devices > 1) label += fmt::format(" of {}", net->devices);
     if (net->per_direction) rate(label + " per direction", *net->per_direction, net->provenance);
     if (net->per_link) rate(label + " per link", *net->per_link, net->provenance);
@@ -70,35 +70,20 @@ std::vector<DeviceFigure> figures_of(const Device& d) {
 }
 
 Fields about_device(const Device& d) {
-  const auto mhz = [](double hz) { return format_significant(hz / 1e6) + " MHz"; };
-  Fields f{"", {{"vendor", d.vendor}, {"kind", std::string(hardware::name(d.kind))}, {"family", d.family}}};
-  if (d.devices_per_node > 1) f.add("node", fmt::format("{} devices; figures are of one", d.devices_per_node));
-  if (d.cores) f.add("cores", std::to_string(*d.cores));
-  if (d.clock_hz) f.add("clock", mhz(*d.clock_hz));
-  if (d.measured_clock_hz) f.add("measured clock", mhz(*d.measured_clock_hz) + ": peaks are taken at that clock");
-  if (const auto& t = d.tile_array) f.add("tiles", fmt::format("{} ({} x {} mesh)", t->tiles, t->mesh_x, t->mesh_y));
-  if (d.power_w) f.add("power", format_significant(*d.power_w) + " W");
+  Fields f = facts_of("", d,
+                      "vendor, kind, family, devices_per_node: devices of a node, cores, clock_hz: clock, "
+                      "measured_clock_hz: measured clock, tile_array.tiles: tiles, tile_array.mesh_x: columns of the "
+                      "mesh, tile_array.mesh_y: rows of the mesh, power_w: power");
   if (const auto& s = d.power_shares) {
-    f.add("power shares", fmt::format("{} idle, {} at full bandwidth, {} at the full matrix rate ({}: {})", s->idle,
-                                      s->memory, s->matrix, hardware::name(s->provenance), s->source));
+    f.add("power shares", "{} idle, {} at full bandwidth, {} at the full matrix rate ({}: {})", s->idle, s->memory,
+          s->matrix, s->provenance, s->source);
   }
   if (const auto price = estimate::hour_price(d)) {
-    f.add("price",
-          fmt::format("{} {} an hour ({})", format_significant(price->amount), price->currency, price->text()));
+    f.add("price", "{} {} an hour ({})", Rounded{price->amount}, price->currency, price->text());
   }
   f.add("source", d.source);
   if (!d.notes.empty()) f.add("notes", d.notes);
   return f;
-}
-
-Table price_table(const Device& d) {
-  Table t{"Prices of one device, or of an hour of it",
-          {{"kind", true}, {"amount"}, {"currency", true}, {"date", true}, {"source", true}},
-          {}};
-  for (const hardware::Price& p : d.prices) {
-    t.rows.push_back({std::string(name(p.kind)), format_significant(p.amount, 6), p.currency, p.date, p.source});
-  }
-  return t;
 }
 
 std::string rate_text(const Device& d, hardware::Engine engine, Dtype dtype) {
@@ -119,28 +104,27 @@ std::string error_cell(const RuntimeProfile& p, std::string_view group) {
 }  // namespace
 
 Report hardware_report(const Device& d) {
-  Table people{"Figures", {{"what", true}, {"value"}, {"from", true}}, {}};
-  Table csv{"", {{"hardware"}, {"figure"}, {"value"}, {"unit"}, {"provenance"}}, {}};
+  Table people = titled("Figures", "<what, value, <from");
+  Table csv = titled("", "hardware, figure, value, unit, provenance");
   Fields about = about_device(d);
   for (const DeviceFigure& f : figures_of(d)) {
     const std::string from(hardware::name(f.provenance));
-    people.rows.push_back({f.what, f.text, from});
+    add_row(people, f.what, f.text, from);
     if (!f.note.empty()) about.add(f.what, f.note);
-    csv.rows.push_back({d.name, f.what, plain(f.value), f.unit, from});
+    add_row(csv, d.name, f.what, plain(f.value), f.unit, from);
   }
   Document page{Heading{d.name, d.title}, about, people};
-  if (!d.prices.empty()) page.push_back(price_table(d));
+  if (!d.prices.empty())
+    page.push_back(
+        table_of("Prices of one device, or of an hour of it", d.prices, "kind, amount, currency, date, source"));
   return {std::move(page), csv, result::document("llmperf.hardware", d)};
 }
 
 Report hardware_list_report(const DeviceList& list) {
-  Table people{
-      "", {{"hardware", true}, {"kind", true}, {"fp16 matrix"}, {"fp32 vector"}, {"memory"}, {"bandwidth"}}, {}};
+  Table people = titled("", "<hardware, <kind, fp16 matrix, fp32 vector, memory, bandwidth");
   for (const auto& [d] : list.hardware) {
-    people.rows.push_back({d.name, std::string(hardware::name(d.kind)),
-                           rate_text(d, hardware::Engine::matrix, Dtype::fp16),
-                           rate_text(d, hardware::Engine::vector, Dtype::fp32), format_bytes_binary(*d.dram().capacity),
-                           format_bandwidth(*d.dram().bandwidth)});
+    add_row(people, d.name, d.kind, rate_text(d, hardware::Engine::matrix, Dtype::fp16),
+            rate_text(d, hardware::Engine::vector, Dtype::fp32), Held{*d.dram().capacity}, *d.dram().bandwidth);
   }
   Document page{people};
   for (const auto& [d] : list.hardware) add_file(page, d.name, descriptor::replacing(d.source));
@@ -154,67 +138,38 @@ Report runtime_report(const RuntimeProfile& p) {
   if (!p.engine.empty()) about.add("engine", p.engine);
   if (!p.host_class.empty()) about.add("host", p.host_class);
   about.add("options", hardware::format_runtime_options(p.options, p.workload));
-  Table numbers{
-      "Numbers", {{"parameter", true}, {"value"}, {"unit", true}, {"from", true}, {"+-"}, {"what", true}}, {}};
-  for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
-    const hardware::ParameterInfo& info = hardware::parameter_info(i);
-    const bool fitted = p.provenance[i] == Provenance::fitted;
-    // Formats that the profile says nothing of would be pages of defaults.
-    if (i >= hardware::kParameters && !fitted && p.values[i] == info.initial) continue;
-    numbers.rows.push_back({info.name, format_significant(p.values[i]), std::string(info.unit),
-                            std::string(hardware::name(p.provenance[i])), fitted ? format_share(p.uncertainty[i]) : "",
-                            std::string(info.meaning)});
-  }
-  Table errors{"Errors, cross-validated", {{"of", true}, {"rows"}, {"mean"}, {"p90"}, {"bias"}}, {}};
-  for (const hardware::FittedError& e : p.errors) {
-    errors.rows.push_back(
-        {e.group, std::to_string(e.rows), format_share(e.mean), format_share(e.p90), format_share(e.bias)});
-  }
-  return {{Heading{p.title, p.name}, about, numbers, errors},
+  std::vector<RuntimeParameter> told = parameters_of(p);
+  // Formats that the profile says nothing of would be pages of defaults.
+  std::erase_if(told, [&](const RuntimeParameter& one) {
+    return one.index >= hardware::kParameters && !one.fitted() && p.values[one.index] == one.info().initial;
+  });
+  return {{Heading{p.title, p.name}, about,
+           table_of("Numbers", told, "name: parameter, value, unit, provenance: from, uncertainty: +-, meaning: what"),
+           table_of("Errors, cross-validated", p.errors, "group: of, rows, mean, p90, bias")},
           csv_of(parameters_of(p)),
           result::document("llmperf.runtime", p)};
 }
 
 Report runtime_list_report(const RuntimeList& list) {
-  Table people{"",
-               {{"runtime", true},
-                {"hardware", true},
-                {"engine", true},
-                {"host", true},
-                {"measurements"},
-                {"prefill"},
-                {"decode"},
-                {"matrix products"}},
-               {}};
+  Table people = titled("", "<runtime, <hardware, <engine, <host, measurements, prefill, decode, matrix products");
   for (const auto& [p] : list.runtimes) {
-    people.rows.push_back({p.name, covers(p), p.engine, p.host_class,
-                           p.range.rows > 0 ? std::to_string(p.range.rows) : "none", error_cell(p, "prefill"),
-                           error_cell(p, "decode"), error_cell(p, "gemm")});
-  }
-  Table engines{
-      "Engines and their eras",
-      {{"era", true}, {"engine", true}, {"versions", true}, {"for", true}, {"host", true}, {"steps of", true}},
-      {}};
-  for (const hardware::EngineEra& e : list.engines) {
-    engines.rows.push_back({e.name, e.engine, e.since.empty() ? "from the first" : "from " + e.since,
-                            e.families.empty() ? "any" : join(e.families, ", "), e.host_class,
-                            e.measured_on.empty() ? "none" : join(e.measured_on, ", ")});
+    add_row(people, p.name, covers(p), p.engine, p.host_class, p.range.rows > 0 ? std::to_string(p.range.rows) : "none",
+            error_cell(p, "prefill"), error_cell(p, "decode"), error_cell(p, "gemm"));
   }
   Document page{
       people,
       Paragraph{"Errors are means, cross-validated; those of classes are assumptions. Another name of llama.cpp "
                 "under the tool ollama: ollama."}};
   for (const auto& [p] : list.runtimes) add_file(page, p.name, descriptor::replacing(p.source));
-  page.push_back(engines);
+  page.push_back(table_of("Engines and their eras", list.engines,
+                          "name: era, engine, since: from version, families: for, host, measured_on: steps of"));
   return {std::move(page), csv_of(list.runtimes), result::document("llmperf.runtime_list", list)};
 }
 
 Report measurement_list_report(const MeasurementList& list) {
-  Table people{"", {{"measurements", true}, {"rows"}, {"about", true}}, {}};
-  for (const MeasurementSet& set : list.measurements) {
-    people.rows.push_back({set.name, std::to_string(set.rows), set.about});
-  }
-  return {{people}, csv_of(list.measurements), result::document("llmperf.measurement_list", list)};
+  return {{table_of("", list.measurements, "name: measurements, rows, about")},
+          csv_of(list.measurements),
+          result::document("llmperf.measurement_list", list)};
 }
 
 }  // namespace llmperf::report

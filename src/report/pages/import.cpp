@@ -1,5 +1,4 @@
 // `llmperf import`: what the files of a profiler hold, by class and type, and what became measurements.
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -7,6 +6,7 @@
 #include "base/number.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/measured.h"
 
@@ -25,17 +25,10 @@ std::string meaning_of(import::Class of) {
   return "";
 }
 
-std::string share_of(Seconds part, Seconds all) {
-  return part.value > 0 && all.value > 0 ? format_share(part / all) : "";
-}
-
 // Of one class; of long lists the types that take nearly all the time.
 Table types_table(const std::vector<ImportedType>& types, const ClassTotal& all) {
   constexpr std::size_t kMost = 40;
-  Table t{
-      meaning_of(all.of),
-      {{"type", true}, {"count"}, {"total"}, {"share"}, {"in rows"}, {"in groups"}, {"left out"}, {"because", true}},
-      {}};
+  Table t = titled(meaning_of(all.of), "<type, count, total, share, in rows, in groups, left out, <because");
   std::size_t hidden = 0;
   for (const ImportedType& type : types) {
     const import::TypeSummary& s = *type.summary;
@@ -44,24 +37,12 @@ Table types_table(const std::vector<ImportedType>& types, const ClassTotal& all)
       ++hidden;
       continue;
     }
-    t.rows.push_back({s.type, format_count(d(s.count)), format_seconds(s.total), format_share(type.share),
-                      share_of(s.in_rows, all.total), share_of(s.in_groups, all.total),
-                      share_of(s.left_out(), all.total), s.remark});
+    add_row(t, s.type, Count(s.count), s.total, Share{type.share}, share_of(s.in_rows, all.total),
+            share_of(s.in_groups, all.total), share_of(s.left_out(), all.total), s.remark);
   }
-  t.rows.push_back({"all", format_count(d(all.count)), format_seconds(all.total), "", share_of(all.in_rows, all.total),
-                    share_of(all.in_groups, all.total), share_of(all.left_out, all.total), ""});
+  add_row(t, "all", Count(all.count), all.total, "", share_of(all.in_rows, all.total),
+          share_of(all.in_groups, all.total), share_of(all.left_out, all.total), "");
   if (hidden > 0) t.title += fmt::format(" (the {} types of most time; {} more)", kMost, hidden);
-  return t;
-}
-
-// What is no op of a model, and why.
-Table groups_table(const import::Imported& imported, const std::vector<ClassTotal>& totals) {
-  Table t{"no op of a model", {{"group", true}, {"of", true}, {"count"}, {"total"}, {"share"}, {"why", true}}, {}};
-  for (const import::GroupSummary& g : imported.groups) {
-    const auto of = std::find_if(totals.begin(), totals.end(), [&](const ClassTotal& c) { return c.of == g.of; });
-    t.rows.push_back({std::string(g.group->name), meaning_of(g.of), format_count(d(g.count)), format_seconds(g.total),
-                      share_of(g.total, of->total), std::string(g.group->reason)});
-  }
   return t;
 }
 
@@ -78,12 +59,14 @@ Report import_report(const import::Imported& imported) {
   std::vector<Table> tables;
   const std::vector<ClassTotal> totals = totals_of(imported);
   for (const ClassTotal& c : totals) {
-    f.add(meaning_of(c.of),
-          fmt::format("{} in {} execution{}, {} imported", format_seconds(c.total), format_count(d(c.count)),
-                      c.count == 1 ? "" : "s", format_count(d(c.imported))));
+    f.add(meaning_of(c.of), "{} in {} execution{}, {} imported", c.total, Count(c.count), c.count == 1 ? "" : "s",
+          Count(c.imported));
     tables.push_back(types_table(types, c));
   }
-  if (!imported.groups.empty()) tables.push_back(groups_table(imported, totals));
+  if (!imported.groups.empty()) {
+    tables.push_back(
+        table_of("no op of a model", imported.groups, "group, class: of, count, time_s: total, reason: why"));
+  }
   for (const std::string& warning : warnings_of(imported)) f.add("warning", warning);
   Document doc{Heading{"Imported measurements", std::string(name(imported.source))}, std::move(f)};
   for (Table& t : tables) doc.push_back(std::move(t));

@@ -1,8 +1,6 @@
 // `llmperf limits`.
 #include "result/limits.h"
 
-#include <fmt/format.h>
-
 #include <cctype>
 #include <cmath>
 
@@ -10,6 +8,7 @@
 #include "base/number.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/basis.h"
 #include "result/document.h"
 
@@ -36,32 +35,28 @@ std::string end_text(const std::optional<double>& n, const cost::Inflection& ran
 
 Table counts_table(const Limits& limits) {
   const UnitConvention units = limits.rates().units;
-  Table t{units == UnitConvention::article ? "Parameters in 2^30, KV cache in 2^20 values"
-                                           : "Parameters in 10^9, KV cache in values",
-          {{"model", true}, {"layers"}, {"lm_head"}, {"activated"}, {"total"}, {"KV / token"}, {"KV / 1024"}},
-          {}};
+  Table t = titled(units == UnitConvention::article ? "Parameters in 2^30, KV cache in 2^20 values"
+                                                    : "Parameters in 10^9, KV cache in values",
+                   "<model, layers, lm_head, activated, total, KV / token, KV / 1024");
   for (const ModelLimits& m : limits.models) {
     const cost::LimitCounts& c = m.limits.front().counts;
     const double kv = d(c.kv_values_per_token);
-    t.rows.push_back({m.model, parameters_text(c.decoder_layers, units), parameters_text(c.lm_head, units),
-                      parameters_text(c.activated, units), parameters_text(c.total, units), kv_values(kv, units),
-                      kv_values(1024 * kv, units)});
+    add_row(t, m.model, parameters_text(c.decoder_layers, units), parameters_text(c.lm_head, units),
+            parameters_text(c.activated, units), parameters_text(c.total, units), kv_values(kv, units),
+            kv_values(1024 * kv, units));
   }
   return t;
 }
 
 Table limit_table(const Limits& limits) {
-  Table t{
-      "Limits (a prefill between two prompt lengths is bound by compute; token n takes (n - 1) / W + B)",
-      {{"model", true}, {"precision", true}, {"KV tokens"}, {"rough"}, {"to"}, {"exact"}, {"to"}, {"W [1/ms]"}, {"B"}},
-      {}};
+  Table t = titled("Limits (a prefill between two prompt lengths is bound by compute; token n takes (n - 1) / W + B)",
+                   "<model, <precision, KV tokens, rough, to, exact, to, W [1/ms], B");
   for (const LimitsRow& row : limits.rows()) {
     const cost::Limits& l = *row.limits;
-    t.rows.push_back({*row.model, l.precision.label, l.kv_tokens ? format_count(d(*l.kv_tokens)) : "oom",
-                      end_text(l.rough.first, l.rough), end_text(l.rough.second, l.rough),
-                      end_text(l.exact.first, l.exact), end_text(l.exact.second, l.exact),
-                      fmt::format("{:.0f}", l.decode_tokens_per_ms),
-                      fmt::format("{:.2f} ms", l.decode_base.value * 1e3)});
+    add_row(t, *row.model, l.precision.label, l.kv_tokens ? format_count(d(*l.kv_tokens)) : "oom",
+            end_text(l.rough.first, l.rough), end_text(l.rough.second, l.rough), end_text(l.exact.first, l.exact),
+            end_text(l.exact.second, l.exact), fmt::format("{:.0f}", l.decode_tokens_per_ms),
+            fmt::format("{:.2f} ms", l.decode_base.value * 1e3));
   }
   return t;
 }
@@ -77,7 +72,7 @@ Fields remarks_on(const Limits& limits) {
                 ? fmt::format(
                       "{}: below {} prompt tokens a prefill only waits for the weights, do not split it; a "
                       "first chunk of at least that length costs nothing extra (later ones also read the cache again)",
-                      l.precision.label, format_count(std::ceil(*chunk)))
+                      l.precision.label, Count(std::ceil(*chunk)))
                 : fmt::format("{}: reading takes longer than computing at every prompt length, so no chunk is free",
                               l.precision.label));
     }
@@ -93,27 +88,28 @@ void add_speculation(Document& doc, const SpeculativeStudy& study, const std::st
   Fields f{fmt::format("Speculative decoding: {} ({}) drafts for {} ({})", study.draft, study.draft_weights, target,
                        study.target_weights),
            {}};
-  f.add("acceptance", fmt::format("{} per draft token, batch {}, {} cached tokens", s.acceptance.text(),
-                                  s.scenario.batch, format_count(d(s.scenario.context))));
+  f.add("acceptance", "{} per draft token, batch {}, {} cached tokens", s.acceptance.text(), s.scenario.batch,
+        Count(s.scenario.context));
   f.add("plain decoding", format_seconds(s.target_step) + " per token");
   f.add("best draft length",
-        s.best() ? fmt::format(
-                       "{}: at most {:.2f} times faster, at the speed of light and if {} of the drafted tokens are "
-                       "accepted; {} per token",
-                       s.best_length, s.best_speedup, s.acceptance.text(), format_seconds(s.best()->time_per_token()))
-                 : "none: no draft length is faster than plain decoding");
-  f.add("memory",
-        fmt::format("both models need {} of {}{}: {}", format_bytes_binary(s.memory), format_bytes_binary(s.capacity),
-                    devices > 1 ? " of each device" : "", s.fits ? "fits" : "does NOT fit"));
+        s.best()
+            ? fmt::format("{}: at most {:.2f} times faster, at the speed of light and if {} of the drafted tokens are "
+                          "accepted; {} per token",
+                          s.best_length, s.best_speedup, s.acceptance.text(), s.best()->time_per_token())
+            : "none: no draft length is faster than plain decoding");
+  f.add("memory", "both models need {} of {}{}: {}", Held{s.memory}, Held{s.capacity},
+        devices > 1 ? " of each device" : "", s.fits ? "fits" : "does NOT fit");
   for (const std::string& note : study.notes) f.add("note", note);
-  Table t{"", {{"draft length"}, {"tokens / round"}, {"draft"}, {"verify"}, {"per token"}, {"speed-up"}}, {}};
-  for (const estimate::SpeculativeRound& r : s.rounds) {
-    if (r.length > 8 && r.length % 8 != 0 && r.length != s.best_length) continue;
-    t.rows.push_back({std::to_string(r.length), fmt::format("{:.2f}", r.expected_tokens), format_seconds(r.draft),
-                      format_seconds(r.verify), format_seconds(r.time_per_token()), fmt::format("{:.2f}", r.speedup)});
-  }
+  std::vector<estimate::SpeculativeRound> rounds = s.rounds;
+  std::erase_if(rounds, [&](const estimate::SpeculativeRound& r) {
+    return r.length > 8 && r.length % 8 != 0 && r.length != s.best_length;
+  });
   doc.push_back(std::move(f));
-  doc.push_back(std::move(t));
+  doc.push_back(table_of("", "draft length, tokens / round, draft, verify, per token, speed-up", rounds,
+                         [](const estimate::SpeculativeRound& r) {
+                           return cells(r.length, fmt::format("{:.2f}", r.expected_tokens), r.draft, r.verify,
+                                        r.time_per_token(), fmt::format("{:.2f}", r.speedup));
+                         }));
 }
 
 std::string upper(std::string text) {
@@ -134,7 +130,7 @@ void add_rate(std::vector<std::string>& cells, const estimate::StudyRate& rate, 
 Table gguf_table(const GgufStudy& study, const GgufLimits& limits) {
   const bool predicted = !limits.runtime.empty();
   const std::string layers = std::to_string(study.model->num_layers() + 1);
-  Table t{study.model->name, {{"type", true}, {"file"}}, {}};
+  Table t = titled(study.model->name, "<type, file");
   if (!predicted) t.columns.push_back({"BPW"});  // where there is room
   t.columns.insert(t.columns.end(), {{limits.host != nullptr ? "on device" : "memory"}, {"fits", true}});
   const std::vector<const char*> rates =
@@ -165,9 +161,8 @@ Report limits_report(const Limits& limits) {
   Document doc{Heading{"Single-user limits on " + limits.device->title, kClosedForm},
                Paragraph{fmt::format("{} units{}: memory {}, bandwidth {}, compute {} ({} {}, {})", name(rates.units),
                                      rates.devices > 1 ? fmt::format(", {} devices together", rates.devices) : "",
-                                     format_bytes_binary(rates.capacity), format_bandwidth(rates.bandwidth),
-                                     format_flops_rate(rates.compute), name(rates.peak.engine), name(rates.peak.dtype),
-                                     name(rates.peak.provenance))},
+                                     Held{rates.capacity}, rates.bandwidth, rates.compute, name(rates.peak.engine),
+                                     name(rates.peak.dtype), name(rates.peak.provenance))},
                counts_table(limits), limit_table(limits)};
   if (rates.units == UnitConvention::article) {
     doc.push_back(Paragraph{
@@ -187,31 +182,32 @@ Report limits_report(const Limits& limits) {
 
 Report gguf_report(const GgufLimits& g) {
   const std::string cards = g.devices > 1 ? fmt::format("{} x ", g.devices) : "";
-  Document doc{Heading{fmt::format("GGUF file types on {}{}", cards, g.device->title), g.label},
-               Paragraph{fmt::format("one sequence of {} token{}, KV cache {}; rules of {}; {}{} of memory{}",
-                                     format_count(d(g.context)), g.context == 1 ? "" : "s", g.kv.name(), name(g.era),
-                                     cards, format_bytes_binary(g.capacity()),
-                                     g.host && g.devices == 1 ? "; what does not fit stays on " + g.host->title : "")}};
+  Document doc{
+      Heading{fmt::format("GGUF file types on {}{}", cards, g.device->title), g.label},
+      Paragraph{fmt::format("one sequence of {} token{}, KV cache {}; rules of {}; {}{} of memory{}", Count(g.context),
+                            g.context == 1 ? "" : "s", g.kv.name(), name(g.era), cards, Held{g.capacity()},
+                            g.host && g.devices == 1 ? "; what does not fit stays on " + g.host->title : "")}};
   for (const GgufStudy& study : g.studies) doc.push_back(gguf_table(study, g));
   Fields notes;
   const char* const fullest = g.devices > 1 ? "; of the fullest device" : "";
   if (g.host) {
-    notes.add("on device", fmt::format("weights but the token embedding, KV cache, compute buffers and the runtime "
-                                       "reserve, everything offloaded{}",
-                                       fullest));
+    notes.add("on device",
+              "weights but the token embedding, KV cache, compute buffers and the runtime "
+              "reserve, everything offloaded{}",
+              fullest);
   } else {
-    notes.add("memory", fmt::format("weights, KV cache, compute buffers and the runtime reserve{}", fullest));
+    notes.add("memory", "weights, KV cache, compute buffers and the runtime reserve{}", fullest);
   }
   if (g.host && g.devices == 1) {
     notes.add("fits",
               "N/M: the most that fit, the head being one, the rest on the host (--gpu-layers N); moe N: the "
               "experts of N layers there (--n-cpu-moe N), where that is faster; no: neither, the host is too small");
   }
-  notes.add("speeds", fmt::format("tokens per second of a prefill of {} and of decoding the last of the context{}",
-                                  format_count(d(g.prefill())),
-                                  g.runtime.empty() ? ": the speed of light"
-                                                    : "; 9 of 10: as many of like times lie between; at most: the "
-                                                      "speed of light"));
+  notes.add("speeds", "tokens per second of a prefill of {} and of decoding the last of the context{}",
+            Count(g.prefill()),
+            g.runtime.empty() ? ": the speed of light"
+                              : "; 9 of 10: as many of like times lie between; at most: the "
+                                "speed of light");
   notes.add("file", "tensors as stored, and an estimate of the metadata");
   for (const std::string& note : g.notes) notes.add("note", note);
   doc.push_back(std::move(notes));

@@ -1,10 +1,9 @@
 #include "report/pages/mapping_drawing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/number.h"
+#include "report/table.h"
 
 namespace llmperf::report {
 namespace {
@@ -72,17 +71,16 @@ std::string characters(const std::vector<Bar>& bars, const Drawing::Window& wind
 
 std::string window_text(const Drawing& drawing, std::size_t i) {
   const Drawing::Window& w = drawing.windows[i];
-  if (drawing.windows.size() == 1) return fmt::format("0 to {}", format_seconds(Seconds{w.end}));
-  return fmt::format("{} {}", i == 0 ? "first" : "last", format_seconds(Seconds{w.end - w.begin}));
+  if (drawing.windows.size() == 1) return fmt::format("0 to {}", Seconds{w.end});
+  return fmt::format("{} {}", i == 0 ? "first" : "last", Seconds{w.end - w.begin});
 }
 
 }  // namespace
 
 Drawing drawing_of(const mapper::tile::Timeline& timeline, const mapper::tile::Description& description) {
   Drawing drawing;
-  drawing.seconds = timeline.seconds;
+  if (!timeline.cut) drawing.seconds = timeline.seconds;
   const std::size_t steps = timeline.ends.size();
-  drawing.whole = !timeline.cut;
   // Of a cut schedule the last steps count from the end.
   const auto played = static_cast<std::int64_t>(steps);
   const auto number = [&](std::int64_t step) { return 2 * step < played ? step : step + timeline.steps - played; };
@@ -103,7 +101,7 @@ Drawing drawing_of(const mapper::tile::Timeline& timeline, const mapper::tile::D
 }
 
 Table drawing_table(const Drawing& drawing) {
-  Table t{"Schedule (as simulated; digits: the step worked on; : under half of the slice, . idle)", {{"", true}}, {}};
+  Table t = titled("Schedule (as simulated; digits: the step worked on; : under half of the slice, . idle)", "<");
   const int columns = kColumns / static_cast<int>(drawing.windows.size());
   for (std::size_t i = 0; i < drawing.windows.size(); ++i) t.columns.push_back({window_text(drawing, i), true});
   for (const Drawing::Lane& lane : drawing.lanes) {
@@ -145,7 +143,7 @@ std::string drawing_svg(const Drawing& drawing, const std::string& title) {
             "<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"20\" fill=\"{}\" stroke=\"white\" "
             "stroke-width=\"0.5\"><title>step {}: {}</title></rect>\n",
             left + (begin - w.begin) * scale, y, (end - begin) * scale, look->colour, bar.step,
-            format_seconds(Seconds{bar.end - bar.begin}));
+            Seconds{bar.end - bar.begin});
       }
     }
   }

@@ -1,5 +1,4 @@
 // `llmperf show model` and `llmperf list models`.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/catalog.h"
 #include "result/document.h"
 
@@ -21,7 +21,7 @@ using model::VideoDit;
 using model::VideoPart;
 
 std::string share_text(std::int64_t n, std::int64_t total) { return format_share(d(n) / d(total)); }
-std::string size_text(Bytes b) { return fmt::format("{} ({})", format_bytes(b), format_bytes_binary(b)); }
+std::string size_text(Bytes b) { return fmt::format("{} ({})", b, Held{b}); }
 
 std::string heads_text(const model::Attention& a) {
   std::string text = fmt::format("{} heads x {}", a.heads, a.head_dim);
@@ -136,8 +136,8 @@ Fields shape_of_model(const model::Decoder& m) {
                            (m.streams.count > 1 ? fmt::format(" in {} residual streams", m.streams.count) : ""));
   f.add("vocabulary", count_text(m.vocab) + (m.tied_embeddings && !m.encoder ? ", lm_head tied to the embedding" : ""));
   if (m.layer_embedding_width > 0) {
-    f.add("layer embeddings", fmt::format("{} x {} layers x {}", count_text(m.layer_embedding_vocab), m.num_layers(),
-                                          m.layer_embedding_width));
+    f.add("layer embeddings", "{} x {} layers x {}", Count(m.layer_embedding_vocab), m.num_layers(),
+          m.layer_embedding_width);
   }
   if (m.max_position) f.add("trained context", count_text(*m.max_position));
   const bool lettered = m.kinds.size() > 2;
@@ -146,8 +146,7 @@ Fields shape_of_model(const model::Decoder& m) {
     f.add(fmt::format("{}{} layers", letter, m.count_of_kind(k)), layer_text(m.kinds[k]));
   }
   if (lettered) f.add("in order", order_of_layers(m));
-  if (m.next_token_layers > 0)
-    f.add("beside them", fmt::format("{} layers that predict further tokens", m.next_token_layers));
+  if (m.next_token_layers > 0) f.add("beside them", "{} layers that predict further tokens", m.next_token_layers);
   if (m.vision) f.add("vision tower", tower_text(*m.vision));
   f.add("source", m.source);
   if (!m.notes.empty()) f.add("notes", m.notes);
@@ -156,9 +155,9 @@ Fields shape_of_model(const model::Decoder& m) {
 }
 
 Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
-  Table t{"Parameters (exact, computed from the dimensions above)", {{"part", true}, {"parameters"}, {"of total"}}, {}};
+  Table t = titled("Parameters (exact, computed from the dimensions above)", "<part, parameters, of total");
   const auto row = [&](const std::string& name, std::int64_t n) {
-    t.rows.push_back({name, count_text(n), share_text(n, p.total + p.vision)});
+    add_row(t, name, Count(n), share_text(n, p.total + p.vision));
   };
   row("embedding", p.embedding);
   row("layers", p.layers);
@@ -183,23 +182,21 @@ Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
 
 Fields storage_of_model(const ModelShown& v) {
   Fields f{"Storage", {}};
-  f.add("weights in " + v.layout.name,
-        fmt::format("{}, {:.2f} bits per weight", size_text(v.weights), v.bits_per_weight()));
+  f.add("weights in " + v.layout.name, "{}, {:.2f} bits per weight", size_text(v.weights), v.bits_per_weight());
   if (v.tensors) {
     const std::string shards =
         v.file ? fmt::format(" in {} file{}", v.file->shards.size(), v.file->shards.size() == 1 ? "" : "s")
                : ", metadata and vocabulary estimated";
     f.add("GGUF file", format_bytes(v.file_size()) + shards);
     const model::PlacedBytes placed = model::placed_weight_bytes(v.model, v.layout);
-    f.add("all layers offloaded", fmt::format("{} on the device, {} (token embedding) on the host",
-                                              format_bytes_binary(placed.device), format_bytes_binary(placed.host)));
+    f.add("all layers offloaded", "{} on the device, {} (token embedding) on the host", Held{placed.device},
+          Held{placed.host});
   }
   if (v.parameters.vision > 0) f.add("vision tower in 16 bits", size_text(Bytes{2 * d(v.parameters.vision)}));
   if (v.model.encoder) return f;
   const Bytes kv = v.kv_per_token();
   if (kv.value > 0) {
-    f.add("KV cache in " + v.kv.name(),
-          fmt::format("{} per token, {} per 1024 tokens", format_bytes(kv), format_bytes(kv * 1024)));
+    f.add("KV cache in " + v.kv.name(), "{} per token, {} per 1024 tokens", kv, kv * 1024);
   }
   if (v.state.value > 0) f.add("recurrent state", size_text(v.state) + " per sequence, whatever its length");
   return f;
@@ -218,34 +215,31 @@ std::string video_blocks_text(const VideoDit& m) {
 Fields shape_of_video(const VideoDit& m) {
   Fields f;
   if (!m.hf_id.empty()) f.add("published as", m.hf_id);
-  f.add("architecture", fmt::format("{} (video diffusion transformer)", name(m.architecture)));
+  f.add("architecture", "{} (video diffusion transformer)", name(m.architecture));
   f.add("blocks", video_blocks_text(m));
-  f.add("hidden size", fmt::format("{}, {} heads x {}{}; MLP {} wide", m.hidden, m.heads, m.head_dim(),
-                                   m.qk_norm ? ", QK norm" : "", m.intermediate));
+  f.add("hidden size", "{}, {} heads x {}{}; MLP {} wide", m.hidden, m.heads, m.head_dim(),
+        m.qk_norm ? ", QK norm" : "", m.intermediate);
   f.add("patch", fmt::format("{} of the latent, {} channels in, {} out", fmt::join(m.patch, " x "), m.in_channels,
                              m.out_channels));
-  f.add("text", fmt::format("{}, {} tokens, in {}", m.text_encoder.name, m.text_tokens, name(m.text_encoder.stored)));
+  f.add("text", "{}, {} tokens, in {}", m.text_encoder.name, m.text_tokens, name(m.text_encoder.stored));
   std::string decoders = fmt::format("{} (1/{} each way)", m.image_decoder.name, m.image_decoder.scale());
   if (const auto& t = m.temporal_decoder; t.chunk > 0) {
     decoders += fmt::format("; {} ({} frames to {})", t.name, t.chunk, (t.chunk + t.scale() - 1) / t.scale());
   }
   f.add("autoencoder", decoders);
-  f.add("sampler",
-        fmt::format("{}, {} steps, guidance {:g}", m.sampler.name, m.sampler.steps, m.sampler.guidance_scale));
-  f.add("frames",
-        fmt::format("{:g} for a second asked for, played at {:g} per second", m.frames_per_second, m.frame_rate));
+  f.add("sampler", "{}, {} steps, guidance {:g}", m.sampler.name, m.sampler.steps, m.sampler.guidance_scale);
+  f.add("frames", "{:g} for a second asked for, played at {:g} per second", m.frames_per_second, m.frame_rate);
   f.add("source", m.source);
   if (!m.notes.empty()) f.add("notes", m.notes);
   return f;
 }
 
 Table video_parts_table(const char* title, const std::vector<VideoPart>& parts, std::int64_t total) {
-  Table t{title, {{"part", true}, {"count"}, {"each"}, {"parameters"}, {"of total"}}, {}};
+  Table t = titled(title, "<part, count, each, parameters, of total");
   for (const VideoPart& part : parts) {
-    t.rows.push_back({part.name, count_text(part.count), count_text(part.each), count_text(part.total()),
-                      share_text(part.total(), total)});
+    add_row(t, part.name, Count(part.count), Count(part.each), Count(part.total()), share_text(part.total(), total));
   }
-  t.rows.push_back({"total", "", "", count_text(total), share_text(total, total)});
+  add_row(t, "total", "", "", Count(total), share_text(total, total));
   return t;
 }
 
@@ -259,25 +253,23 @@ Report model_report(const ModelShown& v) {
   Document document{Heading{v.model.name, {}}, shape_of_model(v.model), parts_of_model(v.model, v.parameters),
                     storage_of_model(v)};
   if (v.tensors) {
-    Table t{"Types", {{"type", true}, {"tensors"}, {"weights"}, {"bytes"}, {"of bytes"}}, {}};
+    Table t = titled("Types", "<type, tensors, weights, bytes, of bytes");
     for (const TypeShare& s : v.types()) {
-      t.rows.push_back({s.type, count_text(s.tensors), count_text(s.elements), format_bytes(s.bytes),
-                        format_share(s.bytes / v.weights)});
+      add_row(t, s.type, Count(s.tensors), Count(s.elements), s.bytes, Share{s.bytes / v.weights});
     }
     document.push_back(std::move(t));
   }
-  Table csv{"", {{"model"}, {"part"}, {"parameters"}}, {}};
+  Table csv = titled("", "model, part, parameters");
   const Table counts = csv_of(v.parameters);
   for (std::size_t i = 0; i < counts.columns.size(); ++i) {
-    csv.rows.push_back({v.model.name, counts.columns[i].header, counts.rows[0][i]});
+    add_row(csv, v.model.name, counts.columns[i].header, counts.rows[0][i]);
   }
   if (v.list_tensors) {
-    Table people{"Tensors", {{"tensor", true}, {"type", true}, {"shape"}, {"bytes"}}, {}};
+    Table people = titled("Tensors", "<tensor, <type, shape, bytes");
     csv = {"", {{"model"}, {"weights"}, {"tensor"}, {"type"}, {"shape"}, {"elements"}, {"bytes"}}, {}};
     for (const TensorRow& row : v.rows()) {
-      people.rows.push_back({row.name, row.type, tensor_shape(row), whole_bytes(row)});
-      csv.rows.push_back({v.model.name, v.layout.name, row.name, row.type, tensor_shape(row),
-                          std::to_string(row.elements), whole_bytes(row)});
+      add_row(people, row.name, row.type, tensor_shape(row), whole_bytes(row));
+      add_row(csv, v.model.name, v.layout.name, row.name, row.type, tensor_shape(row), row.elements, whole_bytes(row));
     }
     document.push_back(std::move(people));
   }
@@ -295,11 +287,10 @@ Report video_model_report(const VideoModelShown& v) {
                            {{"transformer", stored_text(p.total, Dtype::bf16)},
                             {"text encoder", stored_text(p.text_encoder_total, v.model.text_encoder.stored)},
                             {"autoencoder", stored_text(p.autoencoder_total, Dtype::bf16)}}}};
-  Table csv{"", {{"model"}, {"of"}, {"part"}, {"count"}, {"each"}, {"parameters"}}, {}};
+  Table csv = titled("", "model, of, part, count, each, parameters");
   const auto rows = [&](const char* of, const std::vector<VideoPart>& parts) {
     for (const VideoPart& part : parts) {
-      csv.rows.push_back({v.model.name, of, part.name, std::to_string(part.count), std::to_string(part.each),
-                          std::to_string(part.total())});
+      add_row(csv, v.model.name, of, part.name, part.count, part.each, part.total());
     }
   };
   rows("transformer", p.transformer);
@@ -309,14 +300,10 @@ Report video_model_report(const VideoModelShown& v) {
 }
 
 Report model_list_report(const ModelList& list) {
-  Table people{
-      "",
-      {{"model", true}, {"parameters"}, {"activated"}, {"layers"}, {"hidden"}, {"heads", true}, {"architecture", true}},
-      {}};
+  Table people = titled("", "<model, parameters, activated, layers, hidden, <heads, <architecture");
   for (const ModelListed& m : list.models) {
-    people.rows.push_back({m.name, count_text(m.total), m.activated == m.total ? "" : count_text(m.activated),
-                           std::to_string(m.layers), std::to_string(m.hidden),
-                           fmt::format("{}/{}", m.heads, m.kv_heads), m.architecture + (m.video ? " (video)" : "")});
+    add_row(people, m.name, Count(m.total), m.activated == m.total ? "" : count_text(m.activated), m.layers, m.hidden,
+            fmt::format("{}/{}", m.heads, m.kv_heads), m.architecture + (m.video ? " (video)" : ""));
   }
   Document page{people};
   for (const ModelListed& m : list.models) add_file(page, m.name, m.file);

@@ -1,35 +1,23 @@
 // `llmperf parallel`, and `--symbolic`.
 #include "result/parallel.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/number.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/generation.h"
 
 namespace llmperf::report {
 namespace {
 
-using estimate::Communication;
 using estimate::Formula;
 using estimate::PlanCost;
 using estimate::StrategyFormulas;
 using estimate::StrategyTable;
 using graph::CollectiveKind;
-
-Bytes gathered(const Communication& c) {
-  return c.sent[static_cast<std::size_t>(CollectiveKind::all_gather)] +
-         c.sent[static_cast<std::size_t>(CollectiveKind::reduce_scatter)];
-}
-Bytes passed(const Communication& c) {
-  return c.sent[static_cast<std::size_t>(CollectiveKind::send)] +
-         c.sent[static_cast<std::size_t>(CollectiveKind::ring_pass)];
-}
-Bytes sent(const Communication& c, CollectiveKind kind) { return c.sent[static_cast<std::size_t>(kind)]; }
 
 const char* step_text(const ParallelStudy& study) {
   return study.space.training              ? "training step"
@@ -40,55 +28,30 @@ const char* step_text(const ParallelStudy& study) {
 
 Table cost_table(const ParallelStudy& study) {
   const std::string order = study.fitting == 0 ? "the smallest" : fmt::format("the fastest {}", step_text(study));
-  Table t{fmt::format("Plans, {} first (memory of one device)", order), {{"#"}, {"plan", true}, {"weights"}}, {}};
-  const bool training = study.space.training;
-  if (training) {
-    t.columns.insert(t.columns.end(), {{"grads"}, {"optim."}, {"activ."}});
-  } else {
-    t.columns.insert(t.columns.end(), {{"KV cache"}, {"activ."}});
-  }
-  t.columns.insert(t.columns.end(), {{"total"}, {"fits", true}, {"step"}});
-  if (training) t.columns.push_back({"MFU"});
-  for (std::size_t i = 0; i < study.plans.size(); ++i) {
-    const PlanCost& c = study.plans[i];
-    std::vector<std::string> row = {std::to_string(i + 1), ParallelPlan{&study, i}.name(),
-                                    format_bytes_binary(c.memory.weights)};
-    if (training) {
-      for (const Bytes b : {c.memory.gradients, c.memory.optimizer, c.activations()})
-        row.push_back(format_bytes_binary(b));
-    } else {
-      for (const Bytes b : {c.memory.kv_cache, c.activations()}) row.push_back(format_bytes_binary(b));
-    }
-    row.push_back(format_bytes_binary(c.memory.total()));
-    row.emplace_back(c.fits ? "yes" : "no");
-    row.push_back(c.fits ? format_seconds(c.time) : "-");
-    if (training) row.push_back(c.fits ? format_share(c.mfu) : "-");
-    t.rows.push_back(std::move(row));
-  }
-  return t;
+  return table_of(fmt::format("Plans, {} first (memory of one device)", order), plans_of(study),
+                  study.space.training
+                      ? "rank: #, plan, memory.weight_bytes: weights, memory.gradient_bytes: grads, "
+                        "memory.optimizer_bytes: optim., memory.activation_bytes: activ., memory.total_bytes: total, "
+                        "fits, step_s: step, mfu"
+                      : "rank: #, plan, memory.weight_bytes: weights, memory.kv_cache_bytes: KV cache, "
+                        "memory.activation_bytes: activ., memory.total_bytes: total, fits, step_s: step");
 }
 
 Table communication_table(const ParallelStudy& study) {
-  Table t{"Communication of one step (sent by one device), what is divided, and how far",
-          {{"#"},
-           {"all-reduce"},
-           {"gather+scat."},
-           {"all-to-all"},
-           {"p2p"},
-           {"time"},
-           {"hidden"},
-           {"divided", true},
-           {"up to", true}},
-          {}};
-  const auto cell = [](Bytes b) { return b.value > 0 ? format_bytes(b) : std::string("-"); };
-  for (std::size_t i = 0; i < study.plans.size(); ++i) {
-    const ParallelPlan plan{&study, i};
-    const Communication& c = plan.communication();
-    t.rows.push_back({std::to_string(i + 1), cell(sent(c, CollectiveKind::all_reduce)), cell(gathered(c)),
-                      cell(sent(c, CollectiveKind::all_to_all)), cell(passed(c)), format_seconds(c.time),
-                      format_share(c.time.value > 0 ? c.overlapped / c.time : 0), plan.divided(), plan.up_to()});
-  }
-  return t;
+  using enum CollectiveKind;
+  return table_of("Communication of one step (sent by one device), what is divided, and how far",
+                  "#, all-reduce, gather+scat., all-to-all, p2p, time, hidden, <divided, <up to", plans_of(study),
+                  [](const ParallelPlan& plan) {
+                    const estimate::Communication& c = plan.communication();
+                    const auto sent = [&](std::initializer_list<CollectiveKind> kinds) {
+                      Bytes sum;
+                      for (const CollectiveKind kind : kinds) sum += c.sent[static_cast<std::size_t>(kind)];
+                      return sum.value > 0 ? std::optional(sum) : std::nullopt;
+                    };
+                    return cells(plan.index + 1, sent({all_reduce}), sent({all_gather, reduce_scatter}),
+                                 sent({all_to_all}), sent({send, ring_pass}), c.time,
+                                 Share{c.time.value > 0 ? c.overlapped / c.time : 0}, plan.divided(), plan.up_to());
+                  });
 }
 
 std::string request_text(const estimate::SearchSpace& space) {
@@ -115,9 +78,7 @@ constexpr Part kParts[] = {
 };
 
 Table overview(const StrategyTable& table) {
-  Table t{"Strategies",
-          {{"method", true}, {"divided", true}, {"parameters", true}, {"activations", true}, {"legal", true}},
-          {}};
+  Table t = titled("Strategies", "<method, <divided, <parameters, <activations, <legal");
   for (const StrategyFormulas& s : table.strategies) {
     t.rows.push_back(
         {s.name, s.split, s.parameter_collectives, s.activation_collectives, s.illegal ? "no: " + *s.illegal : "yes"});
@@ -126,10 +87,10 @@ Table overview(const StrategyTable& table) {
 }
 
 Table part_table(const StrategyTable& table, const Part& part) {
-  Table t{part.title, {{"method", true}, {"formula", true}, {"value"}}, {}};
+  Table t = titled(part.title, "<method, <formula, value");
   for (const StrategyFormulas& s : table.strategies) {
     const Formula& f = s.*part.formula;
-    t.rows.push_back({s.name, estimate::pretty(f.text), s.illegal ? "-" : format_count(f.value)});
+    add_row(t, s.name, estimate::pretty(f.text), s.illegal ? "-" : format_count(f.value));
   }
   return t;
 }
@@ -145,8 +106,7 @@ Report parallel_report(const ParallelStudy& study) {
                             request_text(study.space), setup.execution.weights.name, name(setup.execution.activations),
                             setup.cluster.devices_per_node)},
       Paragraph{fmt::format("{} plans tried, {} divide model and batch, {} of them fit in {}; {} shown", study.tried,
-                            study.legal, study.fitting, format_bytes_binary(*setup.device->dram().capacity),
-                            study.plans.size())}};
+                            study.legal, study.fitting, Held{*setup.device->dram().capacity}, study.plans.size())}};
   doc.emplace_back(cost_table(study));
   doc.emplace_back(communication_table(study));
   doc.emplace_back(
@@ -161,24 +121,24 @@ Report strategy_report(const StrategyStudy& study) {
   const std::string& model = setup.execution.model->name;
   Fields symbols{"where", {}};
   for (const estimate::Variable& v : table.variables) {
-    symbols.rows.emplace_back(v.name, fmt::format("{}: {}", format_significant(v.value), v.meaning));
+    symbols.rows.emplace_back(v.name, fmt::format("{}: {}", Rounded{v.value}, v.meaning));
   }
   Document doc{Heading{fmt::format("{}: one layer, one training step on {} devices", model, study.devices),
                        "equal to the op graph"},
                Paragraph{fmt::format("P = {} = {} parameters in a layer; 2 bytes an element; options {}",
-                                     estimate::pretty(table.parameters.text), format_count(table.parameters.value),
+                                     estimate::pretty(table.parameters.text), Count(table.parameters.value),
                                      hardware::format_runtime_options(setup.execution.runtime))},
                overview(table)};
   for (const Part& part : kParts) doc.emplace_back(part_table(table, part));
   doc.emplace_back(symbols);
 
-  Table csv{"", {{"method"}, {"divided"}, {"quantity"}, {"formula"}, {"value"}, {"collectives"}, {"illegal"}}, {}};
+  Table csv = titled("", "method, divided, quantity, formula, value, collectives, illegal");
   for (const StrategyFormulas& s : table.strategies) {
     for (const Part& part : kParts) {
       const Formula& f = s.*part.formula;
       const bool of_parameters = std::string_view(part.key).starts_with("parameter");
-      csv.rows.push_back({s.name, s.split, part.key, f.text, s.illegal ? "" : plain(f.value),
-                          of_parameters ? s.parameter_collectives : s.activation_collectives, s.illegal.value_or("")});
+      add_row(csv, s.name, s.split, part.key, f.text, s.illegal ? "" : plain(f.value),
+              of_parameters ? s.parameter_collectives : s.activation_collectives, s.illegal.value_or(""));
     }
   }
   return {std::move(doc), std::move(csv), result::document("llmperf.parallel_symbolic", study)};

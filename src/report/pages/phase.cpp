@@ -1,7 +1,5 @@
 #include "report/pages/phase.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "estimate/schedule.h"
 #include "report/quantity.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/parts.h"
 
 namespace llmperf::report {
@@ -22,29 +21,24 @@ using estimate::Phase;
 Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures,
                 const std::vector<std::string>& notes) {
   Fields f{"Rests on", {}};
-  for (const Figure& figure : figures) {
-    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
-  }
+  for (const Figure& figure : figures) f.add(figure.label, "{} ({})", figure.text, figure.provenance);
   if (platform.profile) {
     const hardware::RuntimeProfile& p = *platform.profile;
     const auto fitted = std::count(p.provenance.begin(), p.provenance.end(), hardware::Provenance::fitted);
-    f.rows.emplace_back(
-        "runtime profile",
-        p.measured_on(*platform.device)
-            ? fmt::format("{}: {} numbers fitted to {} measurements, the rest assumed", p.title, fitted, p.range.rows)
-            : p.title + " (assumed for this device)");
+    f.add("runtime profile",
+          p.measured_on(*platform.device)
+              ? fmt::format("{}: {} numbers fitted to {} measurements, the rest assumed", p.title, fitted, p.range.rows)
+              : p.title + " (assumed for this device)");
   }
   for (const std::string& note : notes) f.add("note", note);
   return f;
 }
 
-std::string of_capacity(Bytes part, Bytes whole) {
-  return fmt::format("{} of {}", format_bytes_binary(part), format_bytes_binary(whole));
-}
+std::string of_capacity(Bytes part, Bytes whole) { return fmt::format("{} of {}", Held{part}, Held{whole}); }
 
 std::string cost_text(const std::optional<estimate::HourPrice>& price, std::optional<double> cost,
                       std::string_view of) {
-  return price && cost ? fmt::format("{} {} {}", format_significant(*cost, 3), price->currency, of) : "";
+  return price && cost ? fmt::format("{} {} {}", Rounded{*cost, 3}, price->currency, of) : "";
 }
 
 Paragraph opening(const std::string& speed, Bytes needs, Bytes capacity, const std::string& cost,
@@ -90,14 +84,13 @@ void add_sureness(const estimate::Platform& platform, const std::string& band, c
     }
     if (rows > before) sets += fmt::format("{}{}", sets.empty() ? "" : ", ", file.name);
   }
-  if (rows > 0)
-    fields.add("shipped rows", fmt::format("{} of this device in {} (llmperf validate NAME)", count_text(rows), sets));
+  if (rows > 0) fields.add("shipped rows", "{} of this device in {} (llmperf validate NAME)", Count(rows), sets);
 }
 
 void add_notes(const std::vector<std::string>& notes, Fields& fields) {
   constexpr std::size_t kMost = 3;
   for (std::size_t i = 0; i < std::min(kMost, notes.size()); ++i) fields.add("note", notes[i]);
-  if (notes.size() > kMost) fields.add("", fmt::format("{} more", notes.size() - kMost));
+  if (notes.size() > kMost) fields.add("", "{} more", notes.size() - kMost);
 }
 
 Document refused(Heading heading, const std::string& needs, const std::string& request, Fields rows, Table memory,
@@ -120,15 +113,9 @@ std::string bound_shares(std::span<const Phase> phases) {
     const double share = bound / all;
     if (share < 0.0005) continue;  // would print as 0.0 %
     if (!text.empty()) text += ", ";
-    text += fmt::format("{} {}", mapper::name(static_cast<mapper::Bound>(i)), format_share(share));
+    text += fmt::format("{} {}", static_cast<mapper::Bound>(i), Share{share});
   }
   return text;
-}
-
-std::string flops_cell(Flops flops) {
-  std::string text = format_flops(flops);
-  text.resize(text.size() - std::string_view("FLOP").size());
-  return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
 std::string op_name(const Phase& p, const graph::Op& op, const model::Decoder* model) {
@@ -140,32 +127,35 @@ std::string op_name(const Phase& p, const graph::Op& op, const model::Decoder* m
   return layers.empty() ? name : fmt::format("{} ({})", name, layers);
 }
 
-Table op_table(const Phase& p, const model::Decoder* model) {
-  Table t{
+Table op_table(const Phase& p, const model::Decoder* model, bool hidden) {
+  Table t = table_of(
       fmt::format("Ops of {}{}", p.name, p.last.context > p.first.context ? ": mean step; shapes as in the first" : ""),
-      {{"op", true},
-       {"shape", true},
-       {"count"},
-       {"FLOPs"},
-       {"bytes"},
-       {"time"},
-       {"share"},
-       {"bound", true},
-       {"of roof"}},
-      {}};
-  for (const OpEstimate& o : p.ops) {
-    const double count = static_cast<double>(o.op.count);
-    std::string name = op_name(p, o.op, model);
-    if (o.op.place == graph::Place::host) name += " (host)";
-    const model::StoredFormat* format = weight_format(o.op);
-    const std::string shape =
-        shape_text(o.op) + (format && !format->name.empty() ? fmt::format(" {}", format->name) : "");
-    t.rows.push_back({name, shape, std::to_string(o.op.count), flops_cell((o.work.matrix + o.work.vector) * count),
-                      format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
-                      format_share(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
-                      format_share(o.time.roof / o.time.total)});
+      "<op, <shape, count, FLOPs, bytes, time, share, <bound, of roof", p.ops, [&](const OpEstimate& o) {
+        const double count = d(o.op.count);
+        const model::StoredFormat* format = weight_format(o.op);
+        const std::string stored = format && !format->name.empty() ? fmt::format(" {}", format->name) : "";
+        return cells(op_name(p, o.op, model) + (o.op.place == graph::Place::host ? " (host)" : ""),
+                     shape_text(o.op) + stored, o.op.count, Bare{(o.work.matrix + o.work.vector) * count},
+                     (o.work.bytes() + o.work.network) * count, o.step_time(), Share{o.step_time() / p.time},
+                     o.time.bound, Share{o.time.roof / o.time.total});
+      });
+  if (!hidden) return t;
+  t.columns.push_back({"hidden"});
+  for (std::size_t i = 0; i < p.ops.size(); ++i) {
+    t.rows[i].push_back(p.ops[i].hidden.value > 0 ? format_seconds(p.ops[i].hidden) : "");
   }
   return t;
+}
+
+Table phases_table(std::span<const Phase> phases, std::string title) {
+  return table_of(std::move(title), "<phase, steps, time, all steps, FLOPs, bytes, FLOP/byte, <bound, of roof", phases,
+                  [](const Phase& p) {
+                    const bool works = p.roof.value > 0;
+                    const auto of = [&](auto value) { return works ? std::optional(value) : std::nullopt; };
+                    return cells(p.name, p.steps, p.time, p.total(), of(p.work.matrix + p.work.vector),
+                                 of(p.work.bytes()), of(Rounded{p.intensity().value, 3}), p.bound,
+                                 of(Share{p.roof / p.time}));
+                  });
 }
 
 Table ops_csv(std::span<const Phase> phases, Also also) {
@@ -175,20 +165,29 @@ Table ops_csv(std::span<const Phase> phases, Also also) {
     all.insert(all.end(), ops.begin(), ops.end());
   }
   if (also == Also::hidden) {
-    return csv_of(all, {"phase", "steps", "name", "kind", "shape", "count", "flops", "bytes", "network_bytes", "time_s",
-                        "hidden_s", "bound", "roof_s"});
+    return csv_of(
+        all, "phase, steps, name, kind, shape, count, flops, bytes, network_bytes, time_s, hidden_s, bound, roof_s");
   }
-  return csv_of(all, {"phase", "name", "kind", "shape", "count", "flops", "bytes", "time_s", "share", "bound", "roof_s",
-                      "place", "weights", "network_bytes", "axis", "ranks"});
+  return csv_of(all,
+                "phase, name, kind, shape, count, flops, bytes, time_s, share, bound, roof_s, place, weights, "
+                "network_bytes, axis, ranks");
 }
 
 Table capacity_table(std::string title, Bytes capacity, std::vector<std::pair<std::string, Bytes>> rows) {
-  Table t{std::move(title), {{"what", true}, {"size"}, {"of capacity"}}, {}};
   rows.emplace_back("capacity", capacity);
-  for (const auto& [what, bytes] : rows) {
-    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / capacity)});
-  }
-  return t;
+  return table_of(std::move(title), "<what, size, of capacity", rows,
+                  [&](const auto& row) { return cells(row.first, Held{row.second}, Share{row.second / capacity}); });
+}
+
+Table device_memory_table(std::string title, const cost::Memory& m, Bytes capacity) {
+  std::vector<std::pair<std::string, Bytes>> rows = {
+      {"weights", m.weights},          {"gradients", m.gradients},           {"optimiser state", m.optimizer},
+      {"KV cache", m.kv_cache},        {"recurrent state", m.state},         {"draft: weights", m.draft},
+      {"draft: cache", m.draft_cache}, {"activations (peak)", m.activation}, {"workspace", m.workspace},
+      {"runtime reserve", m.reserve}};
+  std::erase_if(rows, [](const auto& row) { return row.second.value == 0; });
+  rows.emplace_back("total", m.total());
+  return capacity_table(std::move(title), capacity, std::move(rows));
 }
 
 // ---- What the outputs of an estimate say about a plan.
@@ -226,25 +225,25 @@ std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& spl
 }
 
 std::string price_text(const estimate::HourPrice& price, double cost_per_hour) {
-  return fmt::format("{} {}/h ({})", format_significant(cost_per_hour), price.currency, price.text());
+  return fmt::format("{} {}/h ({})", Rounded{cost_per_hour}, price.currency, price.text());
 }
 
 std::string slo_bound_text(const ServedBound& b) {
-  const std::string what = fmt::format("{}.{}", name(b.bound.metric), b.bound.statistic);
-  if (!b.value) return fmt::format("{} grows without end, and {} is promised", what, format_seconds(b.bound.limit));
-  return fmt::format("{} is {}, {} {} {}", what, format_seconds(Seconds{*b.value}), format_share(std::abs(*b.excess())),
-                     b.met() ? "below" : "above", format_seconds(b.bound.limit));
+  const std::string what = fmt::format("{}.{}", b.bound.metric, b.bound.statistic);
+  if (!b.value) return fmt::format("{} grows without end, and {} is promised", what, b.bound.limit);
+  return fmt::format("{} is {}, {} {} {}", what, Seconds{*b.value}, Share{std::abs(*b.excess())},
+                     b.met() ? "below" : "above", b.bound.limit);
 }
 
 void add_spent(const std::optional<estimate::HourPrice>& price, const estimate::Spent& spent, std::string_view run,
                Fields& fields) {
   if (price && spent.cost) {
-    fields.add("cost", fmt::format("{} {} {}; {}", format_significant(*spent.cost, 3), price->currency, run,
-                                   price_text(*price, *spent.cost_per_hour)));
+    fields.add("cost", "{} {} {}; {}", Rounded{*spent.cost, 3}, price->currency, run,
+               price_text(*price, *spent.cost_per_hour));
   }
   if (spent.joules) {
-    fields.add("energy", fmt::format("{} J {}; {} W ({})", number_text(*spent.joules), run, number_text(*spent.power_w),
-                                     estimate::kPowerBound));
+    fields.add("energy", "{} J {}; {} W ({})", number_text(*spent.joules), run, number_text(*spent.power_w),
+               estimate::kPowerBound);
   }
 }
 
@@ -253,38 +252,35 @@ std::string network_text(std::span<const Phase> phases) {
   for (const Phase& p : phases) {
     Seconds network;
     for (const OpEstimate& o : p.ops) network += o.time.bound == mapper::Bound::network ? o.step_time() : Seconds{};
-    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", format_share(network / p.ops_time), p.name);
-    if (p.overlapped.value > 0) text += fmt::format(" ({} beside other work)", format_seconds(p.overlapped));
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", Share{network / p.ops_time}, p.name);
+    if (p.overlapped.value > 0) text += fmt::format(" ({} beside other work)", p.overlapped);
     if (p.batches() > 1 || p.bubble.value > 0)
       text += fmt::format(" ({} micro-batch{}, {} bubble)", p.batches(), p.batches() == 1 ? "" : "es",
-                          format_share(p.bubble / p.time));
+                          Share{p.bubble / p.time});
   }
   return text;
 }
 
 Table exchange_table(std::string title, const std::vector<Exchange>& exchanges, const cost::Cluster* cluster) {
-  Table t{
-      std::move(title), {{"op", true}, {"exchange", true}, {"count"}, {"payload"}, {"sent"}, {"time"}, {"shows"}}, {}};
+  Table t = titled(std::move(title), "<op, <exchange, count, payload, sent, time, shows");
   if (cluster) t.columns.push_back({"algorithm", true});
   Bytes sent;
   Seconds time;
   Seconds shows;
   for (const Exchange& e : exchanges) {
     const auto& c = std::get<graph::Collective>(e.op->op.body);
-    const auto steps = static_cast<double>(e.steps);
-    const Bytes volume = e.op->work.network * (static_cast<double>(e.op->op.count) * steps);
+    const double steps = d(e.steps);
+    const Bytes volume = e.op->work.network * (d(e.op->op.count) * steps);
     const Seconds took = e.op->step_time() * steps;
     const Seconds exposed = took - e.hidden * steps;
-    t.rows.push_back({e.name, fmt::format("{}, {} {}", name(c.kind), name(c.axis), c.ranks),
-                      std::to_string(e.op->op.count * e.steps), format_bytes(c.bytes()), format_bytes(volume),
-                      format_seconds(took), format_seconds(exposed)});
+    add_row(t, e.name, fmt::format("{}, {} {}", c.kind, c.axis, c.ranks), e.op->op.count * e.steps, c.bytes(), volume,
+            took, exposed);
     if (cluster) t.rows.back().emplace_back(cost::name(cost::collective_cost(*cluster, c).algorithm));
     sent += volume;
     time += took;
     shows += exposed;
   }
-  t.rows.push_back({"total", "", "", "", format_bytes(sent), format_seconds(time), format_seconds(shows)});
-  if (cluster) t.rows.back().emplace_back("");
+  add_row(t, "total", "", "", "", sent, time, shows);
   return t;
 }
 
@@ -319,28 +315,12 @@ Table communication_table(const cost::Cluster& cluster, bool pipeline, const Pha
 }
 
 Table stage_table(const Generation& g) {
-  Table t{"Pipeline stages (one device of each)", {{"stage"}, {"layers"}, {"weights"}, {"KV cache"}}, {}};
-  const bool drafts = g.setup->draft.has_value();
-  if (drafts) t.columns.push_back({"draft"});
+  std::string keys = "first_layer: from layer, layers, weight_bytes: weights, kv_cache_bytes: KV cache";
+  if (g.setup->draft) keys += ", draft_bytes: draft";
   // llama.cpp's buffers are those of each device; other activations are the same on all.
-  const bool gguf = g.setup->execution.weights.gguf;
-  if (gguf) t.columns.insert(t.columns.end(), {{"compute buffers"}, {"total"}});
-  const bool unlike = !g.setup->cards.empty();
-  if (unlike) t.columns.insert(t.columns.end(), {{"capacity"}, {"device", true}});
-  for (const StageHeld& stage : g.stages) {
-    t.rows.push_back({std::to_string(t.rows.size() + 1), std::to_string(stage.layers),
-                      format_bytes_binary(stage.memory.weights), format_bytes_binary(stage.memory.kv_cache)});
-    if (drafts) t.rows.back().push_back(format_bytes_binary(stage.memory.draft + stage.memory.draft_cache));
-    if (gguf) {
-      t.rows.back().push_back(format_bytes_binary(stage.memory.activation));
-      t.rows.back().push_back(format_bytes_binary(stage.memory.total()));
-    }
-    if (unlike) {
-      t.rows.back().push_back(format_bytes_binary(stage.capacity));
-      t.rows.back().push_back(stage.device);
-    }
-  }
-  return t;
+  if (g.setup->execution.weights.gguf) keys += ", activation_bytes: compute buffers, total_bytes: total";
+  if (!g.setup->cards.empty()) keys += ", capacity_bytes: capacity, device";
+  return table_of("Pipeline stages (one device of each)", g.stages, keys);
 }
 
 std::string plan_text(const estimate::VideoSetup& setup) {
@@ -350,9 +330,8 @@ std::string plan_text(const estimate::VideoSetup& setup) {
   for (const estimate::VideoStage& stage : setup.stages) {
     graph::Plan plan = stage.plan;
     plan.pipeline = 1;
-    const bool divided = plan.stage() > 1;
-    stages.push_back(
-        fmt::format("{}-{}{}", stage.first, stage.last, divided ? " (" + graph::to_text(plan) + ")" : std::string()));
+    const std::string divided = plan.stage() > 1 ? fmt::format(" ({})", graph::to_text(plan)) : "";
+    stages.push_back(fmt::format("{}-{}{}", stage.first, stage.last, divided));
   }
   text += fmt::format("{} stages of the depth, {}", stages.size(), join(stages, ", "));
   if (setup.execution.patches > 1) text += fmt::format("; {} patches", setup.execution.patches);
@@ -368,8 +347,8 @@ std::string request_text(const estimate::VideoSetup& setup) {
       " of {}x{} (height x width); {} steps {} guidance, {} text tokens; weights {}, activations {}, text encoder {}; "
       "options {}",
       s.size.height, s.size.width, setup.scenario.steps, e.guidance ? "with" : "without", e.text_tokens,
-      setup.weights_name, name(e.activations), name(e.text_activations), options_text(setup));
-  if (setup.profile) text += fmt::format("; runtime {}, {}", setup.profile->name, hardware::name(setup.dispatch));
+      setup.weights_name, e.activations, e.text_activations, options_text(setup));
+  if (setup.profile) text += fmt::format("; runtime {}, {}", setup.profile->name, setup.dispatch);
   if (setup.devices() > 1) text += "; " + plan_text(setup);
   return text;
 }

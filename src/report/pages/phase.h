@@ -42,15 +42,15 @@ Document refused(Heading heading, const std::string& needs, const std::string& r
 // "matrix 97 %, memory 3 %" of a phase's time.
 std::string bound_shares(std::span<const estimate::Phase> phases);
 inline std::string bound_shares(const estimate::Phase& phase) { return bound_shares({&phase, 1}); }
-// "889.1 G": the column's header says of what.
-std::string flops_cell(Flops flops);
 // The op's name, with the layers it is of where ops of that name are of several kinds of layers of `model`, which is
 // null for other models than decoders.
 std::string op_name(const estimate::Phase& phase, const graph::Op& op, const model::Decoder* model);
-// A row for each op of a step.
-Table op_table(const estimate::Phase& phase, const model::Decoder* model = nullptr);
+// A row for each phase; a row for each op of a step, where that is asked for with what of it runs beside others.
+Table phases_table(std::span<const estimate::Phase> phases, std::string title = "Phases (one step)");
+Table op_table(const estimate::Phase& phase, const model::Decoder* model = nullptr, bool hidden = false);
 Table ops_csv(std::span<const estimate::Phase> phases, Also also = Also::nothing);
 // What takes the memory of a device, and what share of it; the capacity itself becomes the last row.
+Table device_memory_table(std::string title, const cost::Memory& memory, Bytes capacity);
 Table capacity_table(std::string title, Bytes capacity, std::vector<std::pair<std::string, Bytes>> rows);
 
 // ---- What the outputs of an estimate say about a plan: the devices, what they send each other, the pipeline.

@@ -1,9 +1,8 @@
 // `llmperf graph`.
 #include "result/program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/integer.h"
@@ -12,6 +11,7 @@
 #include "report/pages/phase.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/parts.h"
 
@@ -38,81 +38,58 @@ constexpr std::size_t kMostScopes = 20;  // rows of the table; the JSON has all
 
 Fields headline(const ProgramStudy& study) {
   const ProgramEstimate& e = *study.estimate;
-  const ProgramSetup& setup = *study.setup;
   const Phase& p = e.phase();
+  const bool runs = p.time.value > 0;
   Fields f;
-  f.add("time", p.time.value > 0 ? fmt::format("{} (bound by {})", format_seconds(p.time), bound_shares(p)) : "0 s");
-  if (p.time.value > 0) f.add("of roof", format_share(p.roof / p.time));
-  f.add("matrix FLOPs",
-        fmt::format("{}{}", format_flops(p.work.matrix),
-                    e.peak.value > 0 ? fmt::format(", {} of {}", format_share(e.utilisation), format_flops_rate(e.peak))
-                                     : std::string()));
+  f.add("time", runs ? fmt::format("{} (bound by {})", p.time, bound_shares(p)) : "0 s");
+  if (runs) f.add("of roof", format_share(p.roof / p.time));
+  const std::string reached = e.peak.value > 0 ? fmt::format(", {} of {}", Share{e.utilisation}, e.peak) : "";
+  f.add("matrix FLOPs", format_flops(p.work.matrix) + reached);
   f.add("vector FLOPs", format_flops(p.work.vector));
   f.add("memory traffic", format_bytes(p.work.bytes()));
   if (p.work.network.value > 0) f.add("network", network_text({&p, 1}));
-  f.add("error band",
-        setup.profile == nullptr ? no_band_text(setup) : "none: the profile was compared with no compiled programs");
-  f.add("memory",
-        fmt::format("{}: needs {}", e.fits ? "fits" : "does not fit", of_capacity(e.memory.total(), e.capacity)));
+  f.add("error band", study.setup->profile == nullptr ? no_band_text(*study.setup)
+                                                      : "none: the profile was compared with no compiled programs");
+  f.add("memory", "{}: needs {}", e.fits ? "fits" : "does not fit", of_capacity(e.memory.total(), e.capacity));
   return f;
 }
 
 std::string program_text(const ProgramStudy& study) {
   const Program& program = *study.program;
-  std::int64_t idle = 0;
-  for (const auto& node : program.nodes) idle += node.traits.op_class == program::OpClass::free ? 1 : 0;
-  const auto nodes = static_cast<std::int64_t>(program.nodes.size());
-  std::string text =
-      fmt::format("{} instructions unfold to {} ops, {} of them without work; {} kernels{}",
-                  format_count(d(program.module->instructions)), format_count(d(nodes)), format_count(d(idle)),
-                  format_count(d(static_cast<std::int64_t>(study.estimate->lowered.ops.size()))),
-                  study.setup->fusion == program::Fusion::none ? "" : ", element-wise ones fused");
+  const auto idle = std::ranges::count(program.nodes, program::OpClass::free,
+                                       [](const program::Node& node) { return node.traits.op_class; });
+  const bool fused = study.setup->fusion != program::Fusion::none;
+  std::string text = fmt::format("{} instructions unfold to {} ops, {} of them without work; {} kernels{}",
+                                 Count(program.module->instructions), Count(program.nodes.size()), Count(idle),
+                                 Count(study.estimate->lowered.ops.size()), fused ? ", element-wise ones fused" : "");
   if (study.setup->devices > 1) {
     text += fmt::format("; of one of {}", devices_text(study.setup->cluster, study.setup->devices));
   }
   return text;
 }
 
-Table group_table(std::string title, const char* what, const std::vector<OpGroup>& groups, Seconds all,
+// The first groups, and all others as one.
+Table group_table(std::string title, std::string_view what, const std::vector<OpGroup>& groups, Seconds all,
                   std::size_t most) {
-  Table t{
-      std::move(title),
-      {{what, true}, {"runs"}, {"matrix"}, {"vector"}, {"bytes"}, {"time"}, {"share"}, {"bound", true}, {"of roof"}},
-      {}};
-  OpGroup rest;
-  std::size_t dropped = 0;
-  const auto row = [&](const std::string& name, const OpGroup& g) {
-    t.rows.push_back({name, format_count(d(g.count)), flops_cell(g.work.matrix), flops_cell(g.work.vector),
-                      format_bytes(g.work.bytes() + g.work.network), format_seconds(g.time),
-                      all.value > 0 ? format_share(g.time / all) : "-", std::string(mapper::name(g.bound())),
-                      g.time.value > 0 ? format_share(g.roof / g.time) : "-"});
-  };
-  for (std::size_t n = 0; n < groups.size(); ++n) {
-    if (n < most) {
-      row(groups[n].name.empty() ? "(no location)" : shortened(groups[n].name, 29), groups[n]);
-      continue;
-    }
-    ++dropped;
-    rest += groups[n];
+  std::vector<OpGroup> shown(groups.begin(),
+                             groups.begin() + static_cast<std::ptrdiff_t>(std::min(most, groups.size())));
+  for (OpGroup& g : shown) g.name = g.name.empty() ? "(no location)" : shortened(g.name, 29);
+  if (groups.size() > most) {
+    OpGroup& rest = shown.emplace_back();
+    rest.name = fmt::format("{} others", groups.size() - most);
+    for (std::size_t n = most; n < groups.size(); ++n) rest += groups[n];
   }
-  if (dropped > 0) row(fmt::format("{} others", dropped), rest);
-  return t;
+  return table_of(std::move(title), fmt::format("<{}, runs, matrix, vector, bytes, time, share, <bound, of roof", what),
+                  shown, [&](const OpGroup& g) {
+                    return cells(g.name, Count(g.count), Bare{g.work.matrix}, Bare{g.work.vector},
+                                 g.work.bytes() + g.work.network, g.time, share_of(g.time, all), g.bound(),
+                                 share_of(g.roof, g.time));
+                  });
 }
 
 Table block_table(const program::Blocks& blocks) {
-  Table t{"Transformer blocks",
-          {{"block", true},
-           {"layers"},
-           {"attention", true},
-           {"batch"},
-           {"queries"},
-           {"keys"},
-           {"heads"},
-           {"kv"},
-           {"width"},
-           {"hidden"},
-           {"feed-forward", true}},
-          {}};
+  Table t = titled("Transformer blocks",
+                   "<block, layers, <attention, batch, queries, keys, heads, kv, width, hidden, <feed-forward");
   for (const auto& block : blocks.blocks) {
     std::string feed_forward = "-";
     if (block.feed_forward) {
@@ -120,37 +97,24 @@ Table block_table(const program::Blocks& blocks) {
       feed_forward = fmt::format("{}{}{}", f.intermediate, f.gated ? " gated" : "",
                                  f.experts > 0 ? fmt::format(", {} experts", f.experts) : "");
     }
-    bool first = true;
-    const auto row = [&](std::vector<std::string> attention) {
-      std::vector<std::string> cells = {first ? block.name : "", first ? std::to_string(block.layers) : ""};
-      cells.insert(cells.end(), attention.begin(), attention.end());
-      cells.push_back(first ? std::to_string(block.hidden) : "");
-      cells.push_back(first ? feed_forward : "");
-      t.rows.push_back(std::move(cells));
-      first = false;
-    };
+    const std::size_t first = t.rows.size();
     for (const auto& a : block.attentions) {
-      row({std::string(program::name(a.kind)), std::to_string(a.batch), std::to_string(a.queries),
-           std::to_string(a.keys), std::to_string(a.heads), std::to_string(a.kv_heads), std::to_string(a.head_dim)});
+      add_row(t, "", "", a.kind, a.batch, a.queries, a.keys, a.heads, a.kv_heads, a.head_dim, "", "");
     }
-    if (block.attentions.empty()) row({"none", "", "", "", "", "", ""});
+    if (block.attentions.empty()) add_row(t, "", "", "none", "", "", "", "", "", "", "", "");
+    std::vector<std::string>& row = t.rows[first];
+    row[0] = block.name;
+    row[1] = std::to_string(block.layers);
+    row[9] = std::to_string(block.hidden);
+    row[10] = feed_forward;
   }
   return t;
 }
 
 // The products of a block by what they are for.
 Table role_table(const ProgramStudy& study) {
-  Table t{"Matrix products by role",
-          {{"block", true},
-           {"role", true},
-           {"shape (m x k x n)", true},
-           {"runs"},
-           {"FLOPs"},
-           {"time"},
-           {"share"},
-           {"of peak"},
-           {"bound", true}},
-          {}};
+  Table t =
+      titled("Matrix products by role", "<block, <role, <shape (m x k x n), runs, FLOPs, time, share, of peak, <bound");
   const ProgramEstimate& e = *study.estimate;
   std::map<NodeId, std::size_t> op_of;
   for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
@@ -179,10 +143,8 @@ Table role_table(const ProgramStudy& study) {
         const auto found = op_of.find(node);
         return found == op_of.end() || shape_text(e.phase().ops[found->second].op) == shape_text(one->op);
       });
-      t.rows.push_back({block, std::string(program::name(product.role)), alike ? shape_text(one->op) : "various",
-                        std::to_string(runs), flops_cell(flops), format_seconds(time),
-                        e.phase().time.value > 0 ? format_share(time / e.phase().time) : "-", format_share(peak / time),
-                        std::string(mapper::name(one->time.bound))});
+      add_row(t, block, product.role, alike ? shape_text(one->op) : "various", runs, Bare{flops}, time,
+              share_of(time, e.phase().time), Share{peak / time}, one->time.bound);
     }
   };
   for (const auto& block : study.blocks->blocks) rows(block.name, block.products);
@@ -191,9 +153,7 @@ Table role_table(const ProgramStudy& study) {
 }
 
 Table collective_table(const ProgramStudy& study) {
-  Table t{"Communication (of one device)",
-          {{"op", true}, {"groups", true}, {"runs"}, {"payload"}, {"sent"}, {"algorithm", true}, {"steps"}, {"time"}},
-          {}};
+  Table t = titled("Communication (of one device)", "<op, <groups, runs, payload, sent, <algorithm, steps, time");
   const ProgramEstimate& e = *study.estimate;
   const cost::Cluster charged = study.setup->charged_cluster();
   Bytes sent;
@@ -204,13 +164,12 @@ Table collective_table(const ProgramStudy& study) {
     if (c == nullptr) continue;
     const cost::CollectiveCost cost = cost::collective_cost(charged, *c);
     const Bytes volume = op.work.network * d(op.op.count);
-    t.rows.push_back({std::string(name(c->kind)), shortened(e.lowered.ops[n].groups, 28), std::to_string(op.op.count),
-                      format_bytes(c->bytes()), format_bytes(volume), std::string(cost::name(cost.algorithm)),
-                      format_significant(cost.steps), format_seconds(op.step_time())});
+    add_row(t, c->kind, shortened(e.lowered.ops[n].groups, 28), op.op.count, c->bytes(), volume, cost.algorithm,
+            Rounded{cost.steps}, op.step_time());
     sent += volume;
     time += op.step_time();
   }
-  if (!t.rows.empty()) t.rows.push_back({"total", "", "", "", format_bytes(sent), "", "", format_seconds(time)});
+  if (!t.rows.empty()) add_row(t, "total", "", "", "", sent, "", "", time);
   return t;
 }
 
@@ -230,49 +189,30 @@ std::string without_dialect(const std::string& name) {
 }
 
 Table program_op_table(const ProgramStudy& study) {
-  Table t{"Ops",
-          {{"line"},
-           {"op", true},
-           {"result", true},
-           {"runs"},
-           {"matrix"},
-           {"vector"},
-           {"bytes"},
-           {"time"},
-           {"bound", true},
-           {"of roof"}},
-          {}};
-  const ProgramEstimate& e = *study.estimate;
-  for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
-    const OpEstimate& op = e.phase().ops[n];
-    const double count = d(op.op.count);
-    t.rows.push_back(
-        {std::to_string(Kernel{&study, n}.line()), shortened(without_dialect(Kernel{&study, n}.name()), 21),
-         shortened(Kernel{&study, n}.results(), 21), std::to_string(op.op.count), flops_cell(op.work.matrix * count),
-         flops_cell(op.work.vector * count), format_bytes((op.work.bytes() + op.work.network) * count),
-         format_seconds(op.step_time()), std::string(mapper::name(op.time.bound)),
-         op.time.total.value > 0 ? format_share(op.time.roof / op.time.total) : "-"});
-  }
-  return t;
+  return table_of("Ops", "line, <op, <result, runs, matrix, vector, bytes, time, <bound, of roof", kernels_of(study),
+                  [](const Kernel& k) {
+                    const OpEstimate& op = k.op();
+                    const double count = d(op.op.count);
+                    return cells(k.line(), shortened(without_dialect(k.name()), 21), shortened(k.results(), 21),
+                                 op.op.count, Bare{op.work.matrix * count}, Bare{op.work.vector * count},
+                                 (op.work.bytes() + op.work.network) * count, op.step_time(), op.time.bound,
+                                 share_of(op.time.roof, op.time.total));
+                  });
 }
 
 Table unknown_table(const Program& program) {
-  Table t{"Without a known meaning: no work is counted for these", {{"what", true}, {"first in line"}, {"runs"}}, {}};
-  for (const auto& unknown : program.unknown) {
-    t.rows.push_back({shortened(unknown.name, 70), std::to_string(unknown.line), std::to_string(unknown.count)});
-  }
-  return t;
+  return table_of("Without a known meaning: no work is counted for these", "<what, first in line, runs",
+                  program.unknown,
+                  [](const auto& unknown) { return cells(shortened(unknown.name, 70), unknown.line, unknown.count); });
 }
 
 Table loop_table(const Program& program) {
-  Table t{"Loops", {{"loop", true}, {"line"}, {"passes"}, {"from", true}}, {}};
-  for (const auto& loop : program.loops) {
-    t.rows.push_back({loop.name, std::to_string(loop.instruction->line), std::to_string(loop.trips),
-                      loop.known  ? "the program, or --trip-count"
-                      : loop.most ? "the most that it can run"
-                                  : "not known: counted once"});
-  }
-  return t;
+  return table_of("Loops", "<loop, line, passes, <from", program.loops, [](const program::Loop& loop) {
+    return cells(loop.name, loop.instruction->line, loop.trips,
+                 loop.known  ? "the program, or --trip-count"
+                 : loop.most ? "the most that it can run"
+                             : "not known: counted once");
+  });
 }
 
 Document document(const ProgramStudy& study, Detail detail) {
@@ -287,10 +227,9 @@ Document document(const ProgramStudy& study, Detail detail) {
     doc.push_back(group_table("By place in the source", "scope", e.scopes, e.phase().time, kMostScopes));
   }
   if (!study.blocks->blocks.empty()) doc.push_back(block_table(*study.blocks));
-  Table roles = role_table(study);
-  if (!roles.rows.empty()) doc.push_back(std::move(roles));
-  Table collectives = collective_table(study);
-  if (!collectives.rows.empty()) doc.push_back(std::move(collectives));
+  for (Table& table : std::array{role_table(study), collective_table(study)}) {
+    if (!table.rows.empty()) doc.push_back(std::move(table));
+  }
   if (!study.program->loops.empty()) doc.push_back(loop_table(*study.program));
   doc.push_back(memory_table(e));
   if (detail == Detail::ops) doc.push_back(program_op_table(study));
@@ -301,31 +240,16 @@ Document document(const ProgramStudy& study, Detail detail) {
 }  // namespace
 
 Report program_report(const ProgramStudy& study, Detail detail, bool json) {
+  constexpr std::string_view kOps =
+      "line, name, class, scope, result, count, matrix_flops, vector_flops, bytes, network_bytes, time_s, roof_s, "
+      "bound, "
+      "role, groups";
+  constexpr std::string_view kProgram =
+      "program, hardware, devices, fuse, label, runtime, fits, time_s, roof_s, matrix_flops, vector_flops, bytes, "
+      "network_bytes, utilisation, argument_bytes, constant_bytes, activation_bytes, reserve_bytes, total_bytes, "
+      "capacity_bytes, unknown";
   return {document(study, detail),
-          detail == Detail::ops ? csv_of(kernels_of(study), {"line", "name", "class", "scope", "result", "count",
-                                                             "matrix_flops", "vector_flops", "bytes", "network_bytes",
-                                                             "time_s", "roof_s", "bound", "role", "groups"})
-                                : csv_of(std::span(&study, 1), {"program",
-                                                                "hardware",
-                                                                "devices",
-                                                                "fuse",
-                                                                "label",
-                                                                "runtime",
-                                                                "fits",
-                                                                "time_s",
-                                                                "roof_s",
-                                                                "matrix_flops",
-                                                                "vector_flops",
-                                                                "bytes",
-                                                                "network_bytes",
-                                                                "utilisation",
-                                                                "argument_bytes",
-                                                                "constant_bytes",
-                                                                "activation_bytes",
-                                                                "reserve_bytes",
-                                                                "total_bytes",
-                                                                "capacity_bytes",
-                                                                "unknown"}),
+          detail == Detail::ops ? csv_of(kernels_of(study), kOps) : csv_of(std::span(&study, 1), kProgram),
           json ? result::document("llmperf.graph", study) : std::string()};
 }
 

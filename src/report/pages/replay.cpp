@@ -1,5 +1,4 @@
 // `llmperf replay`, with and without `--self-test`.
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -10,6 +9,7 @@
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/measured.h"
 
@@ -35,26 +35,25 @@ void add_table(Document& doc, Table table) {
 }
 
 Table ops_table(const PhaseStudy& phase) {
-  Table t{fmt::format("Ops of {}", phase.name == "ops" ? "the list" : phase.name),
-          {{"op", true}, {"shape", true}, {"count"}, {"time"}, {"spread"}, {"of step"}, {"rate"}},
-          {}};
+  Table t = titled(fmt::format("Ops of {}", phase.name == "ops" ? "the list" : phase.name),
+                   "<op, <shape, count, time, spread, of step, rate");
   const Seconds sum = ops_time(phase);
   for (const ReplayedOp& o : ops_of(phase)) {
     const TimedOp& op = *o.op;
     if (!op.timing || o.row() == nullptr) continue;
     const std::int64_t count = op.op.count;
     const Seconds all = op.time() * d(count);
-    t.rows.push_back({names_text(op), calibrate::shape_text(*o.row()), count > 0 ? std::to_string(count) : "-",
-                      format_seconds(op.time()), format_share(op.timing->spread / op.timing->median),
-                      count > 0 && sum.value > 0 ? format_share(all / sum) : "-", reached_text(o)});
+    add_row(t, names_text(op), calibrate::shape_text(*o.row()), count > 0 ? std::to_string(count) : "-", op.time(),
+            Share{op.timing->spread / op.timing->median}, count > 0 && sum.value > 0 ? format_share(all / sum) : "-",
+            reached_text(o));
   }
   return t;
 }
 
 Table unavailable_table(const PhaseStudy& phase) {
-  Table t{"Not available on this backend", {{"op", true}, {"reason", true}}, {}};
+  Table t = titled("Not available on this backend", "<op, <reason");
   for (const TimedOp& op : phase.replay.ops) {
-    if (!op.timing) t.rows.push_back({names_text(op), op.unavailable});
+    if (!op.timing) add_row(t, names_text(op), op.unavailable);
   }
   return t;
 }
@@ -67,8 +66,7 @@ Fields step_fields(const PhaseStudy& phase) {
         format_seconds(ops_time(phase)) + (missing > 0 ? fmt::format(", without the {} not available", missing) : ""));
   if (const auto& whole = phase.replay.whole) {
     const Seconds time = whole->timing.median;
-    f.add("as a whole", fmt::format("{} (spread {}, {} passes)", format_seconds(time),
-                                    format_share(whole->timing.spread / time), whole->timing.passes));
+    f.add("as a whole", "{} (spread {}, {} passes)", time, Share{whole->timing.spread / time}, whole->timing.passes);
     f.add("between its ops", signed_share((time - whole->ops) / time) + " of the whole");
     if (!whole->left_out.empty()) f.add("left out", join(whole->left_out, ", "));
   }
@@ -84,13 +82,12 @@ Fields step_fields(const PhaseStudy& phase) {
 }
 
 Table prediction_table(const PhaseStudy& phase) {
-  Table t{fmt::format("Predicted against measured, {}", phase.name),
-          {{"op", true}, {"shape", true}, {"measured"}, {"predicted"}, {"error"}},
-          {}};
+  Table t =
+      titled(fmt::format("Predicted against measured, {}", phase.name), "<op, <shape, measured, predicted, error");
   for (const ReplayedOp& o : ops_of(phase)) {
     if (!o.predicted) continue;
-    t.rows.push_back({names_text(*o.op), calibrate::shape_text(*o.row()), format_seconds(o.op->time()),
-                      format_seconds(*o.predicted), signed_share(*o.predicted / o.op->time() - 1)});
+    add_row(t, names_text(*o.op), calibrate::shape_text(*o.row()), o.op->time(), *o.predicted,
+            signed_share(*o.predicted / o.op->time() - 1));
   }
   return t;
 }
@@ -115,12 +112,10 @@ Report replay_report(const replay::Study& study) {
 
 Report self_test_report(const SelfTest& test) {
   using Outcome = replay::SelfTestResult::Outcome;
-  Table table{"Results against the cpu backend's",
-              {{"op", true}, {"outcome", true}, {"error"}, {"allowed"}, {"reason", true}},
-              {}};
+  Table table = titled("Results against the cpu backend's", "<op, <outcome, error, allowed, <reason");
   for (const replay::SelfTestResult& r : test.results) {
     const auto text = [](const std::optional<double>& x) { return x ? format_significant(*x, 2) : std::string("-"); };
-    table.rows.push_back({r.op, std::string(name(r.outcome)), text(r.error), text(r.tolerance), r.reason});
+    add_row(table, r.op, r.outcome, text(r.error), text(r.tolerance), r.reason);
   }
   const auto count = [&](Outcome outcome) { return std::to_string(test.count(outcome)); };
   Document doc{Heading{fmt::format("self-test of the {} backend", test.device.backend), test.device.title},

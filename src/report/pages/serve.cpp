@@ -1,5 +1,4 @@
 // `llmperf serve`.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "report/pages/phase.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/generation.h"
 #include "result/serving.h"
@@ -21,7 +21,7 @@ using serving::Distribution;
 using serving::EngineSettings;
 using serving::Summary;
 
-std::string per_second(double rate, const char* what) { return fmt::format("{} {}/s", format_significant(rate), what); }
+std::string per_second(double rate, const char* what) { return fmt::format("{} {}/s", Rounded{rate}, what); }
 
 std::string engine_name(const EngineSettings& s) {
   constexpr std::array<const char*, 4> kTitles = {"vLLM", "SGLang", "TensorRT-LLM", "llama.cpp"};
@@ -31,24 +31,23 @@ std::string engine_name(const EngineSettings& s) {
 
 std::string traffic_text(const TrafficSent& t) {
   std::string text = t.trace.empty() ? "" : t.trace + ": ";
-  text += fmt::format("{} request{}", format_count(d(t.requests)), t.requests == 1 ? "" : "s");
-  if (t.rate) text += fmt::format(" at {} per second", format_significant(*t.rate));
+  text += fmt::format("{} request{}", Count(t.requests), t.requests == 1 ? "" : "s");
+  if (t.rate) text += fmt::format(" at {} per second", Rounded{*t.rate});
   if (t.rate && t.random) {
     text += !std::isfinite(t.burstiness) ? ", at equal intervals"
             : t.burstiness == 1          ? " (Poisson)"
-                                         : fmt::format(" (burstiness {})", format_significant(t.burstiness));
+                                         : fmt::format(" (burstiness {})", Rounded{t.burstiness});
   }
-  if (t.concurrency) text += fmt::format(", {} under way at most", format_count(d(*t.concurrency)));
+  if (t.concurrency) text += fmt::format(", {} under way at most", Count(*t.concurrency));
   if (t.trace.empty()) {
     text += fmt::format("; {} tokens in, {} out", t.input, t.output);
     if (t.prefix.tokens > 0) {
-      text += fmt::format("; {} tokens of the prompt {}", format_count(d(t.prefix.tokens)),
+      text += fmt::format("; {} tokens of the prompt {}", Count(t.prefix.tokens),
                           t.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", t.prefix.kinds));
     }
     if (t.turns > 1) text += fmt::format("; sessions of {} turns", t.turns);
   } else {
-    text += fmt::format("; {} tokens in and {} out on the mean", format_significant(t.mean_input),
-                        format_significant(t.mean_output));
+    text += fmt::format("; {} tokens in and {} out on the mean", Rounded{t.mean_input}, Rounded{t.mean_output});
   }
   return text;
 }
@@ -56,13 +55,13 @@ std::string traffic_text(const TrafficSent& t) {
 std::string engine_text(const Serving& r) {
   const EngineSettings& s = r.deployed->settings;
   const serving::Deployment& of = r.deployed->deployment;
-  std::string text = fmt::format("{}: {} tokens and {} sequences a step", engine_name(s),
-                                 format_count(d(s.max_batched_tokens)), format_count(d(s.max_sequences)));
+  std::string text = fmt::format("{}: {} tokens and {} sequences a step", engine_name(s), Count(s.max_batched_tokens),
+                                 Count(s.max_sequences));
   if (!s.chunked_prefill) text += ", prompts uncut";
   if (!s.prefix_caching) text += ", no prefix cache";
   if (of.decode) {
     text += fmt::format("; {} replica{} for prompts, {} for decode, over {} {}", of.pool.replicas,
-                        of.pool.replicas == 1 ? "" : "s", of.decode->replicas, format_bandwidth(of.transfer.rate),
+                        of.pool.replicas == 1 ? "" : "s", of.decode->replicas, of.transfer.rate,
                         of.transfer.per_layer ? "while prompts are computed" : "once they are");
   } else if (r.study->run.replicas > 1) {
     text += fmt::format("; {} replicas, {}", r.study->run.replicas, name(of.router));
@@ -93,9 +92,8 @@ std::string range_text(const serving::Range& r, bool time) {
 
 // "mean 45.2 ms (44 ms .. 47 ms), p50 …, p99 …".
 std::string times_text(const Distribution& t, const serving::Range* mean, const serving::Range* p99) {
-  return fmt::format("p50 {}, p99 {}{}, mean {}{}", format_seconds(Seconds{t.p50}), format_seconds(Seconds{t.p99}),
-                     p99 ? range_text(*p99, true) : "", format_seconds(Seconds{t.mean}),
-                     mean ? range_text(*mean, true) : "");
+  return fmt::format("p50 {}, p99 {}{}, mean {}{}", Seconds{t.p50}, Seconds{t.p99}, p99 ? range_text(*p99, true) : "",
+                     Seconds{t.mean}, mean ? range_text(*mean, true) : "");
 }
 
 std::string slo_text(const Serving& r) {
@@ -125,7 +123,7 @@ std::string causes_text(const Serving& r) {
     std::ranges::stable_sort(of, std::greater{}, &std::pair<double, std::string>::first);
     std::vector<std::string> texts;
     for (const auto& [share, what] : of) {
-      if (share >= 0.05 || texts.empty()) texts.push_back(fmt::format("{} {}", format_share(share), what));
+      if (share >= 0.05 || texts.empty()) texts.push_back(fmt::format("{} {}", Share{share}, what));
     }
     return join(texts, ", ");
   };
@@ -157,32 +155,29 @@ Fields headline(const Serving& r) {
   const Measured measured = r.measured();
   Fields f;
   if (t.run.interrupted) {
-    f.add("interrupted",
-          fmt::format("{} of {} requests had ended", format_count(d(s.requests)), format_count(d(r.traffic.requests))));
+    f.add("interrupted", "{} of {} requests had ended", Count(s.requests), Count(r.traffic.requests));
   }
   if (!s.stable) {
     f.add("load", queue_text(s) + (measured.endless ? ": no TTFT holds for longer than it is looked at"
                                                     : " while the trace lasts"));
   }
-  f.add("throughput",
-        fmt::format("{}{}, {}, {}", per_second(s.output_tokens_per_second, "output tokens"),
-                    range_text(t.output_tokens_per_second, false), per_second(s.requests_per_second, "requests"),
-                    per_second(s.input_tokens_per_second, "prompt tokens")));
+  f.add("throughput", "{}{}, {}, {}", per_second(s.output_tokens_per_second, "output tokens"),
+        range_text(t.output_tokens_per_second, false), per_second(s.requests_per_second, "requests"),
+        per_second(s.input_tokens_per_second, "prompt tokens"));
   if (measured.steady()) f.add("TTFT", times_text(s.ttft, &t.ttft_mean, &t.ttft_p99));
   if (s.tpot.mean > 0) f.add("TPOT", times_text(s.tpot, &t.tpot_mean, nullptr));
   if (!r.slo.empty()) f.add("SLO", slo_text(r));
   if (s.goodput_per_second) {
-    f.add("goodput", fmt::format("{} that meet every bound, {} of all", per_second(*s.goodput_per_second, "requests"),
-                                 format_share(s.met_share)));
+    f.add("goodput", "{} that meet every bound, {} of all", per_second(*s.goodput_per_second, "requests"),
+          Share{s.met_share});
   }
   if (const std::optional<double> hour = r.cost_per_hour(); hour && s.output_tokens_per_second > 0) {
-    f.add("cost", fmt::format("{}; {} a million output tokens, with their prompts and idle time",
-                              price_text(*r.setup->price, *hour),
-                              format_significant(*hour / (s.output_tokens_per_second * 3600) * 1e6, 3)));
+    f.add("cost", "{}; {} a million output tokens, with their prompts and idle time",
+          price_text(*r.setup->price, *hour), Rounded{*hour / (s.output_tokens_per_second * 3600) * 1e6, 3});
   }
   if (const std::optional<double> joules = r.joules_per_output_token()) {
-    f.add("energy", fmt::format("{} W ({}); {} J for an output token", format_significant(*r.power_w()),
-                                estimate::kPowerBound, format_significant(*joules, 3)));
+    f.add("energy", "{} W ({}); {} J for an output token", Rounded{*r.power_w()}, estimate::kPowerBound,
+          Rounded{*joules, 3});
   }
   f.add("bound", causes_text(r));
   f.add("error band", band_text(r));
@@ -191,7 +186,7 @@ Fields headline(const Serving& r) {
 }
 
 Table latency_table(const Serving& r) {
-  Table t{"Latency", {{"metric", true}, {"of", true}, {"mean"}, {"p50"}, {"p90"}, {"p95"}, {"p99"}}, {}};
+  Table t = titled("Latency", "<metric, <of, mean, p50, p90, p95, p99");
   const Summary& s = r.study->summary;
   const auto add = [&](const char* name, const char* of, const Distribution& t_) {
     std::vector<std::string> cells = {name, of};
@@ -212,22 +207,17 @@ Fields engine_fields(const Serving& r) {
   const std::int64_t blocks = r.deployed->deployment.pool.blocks;
   const std::int64_t size = r.deployed->settings.block_size;
   Fields f{"Engine", {}};
-  f.add("steps", fmt::format("{} in {}, {} of which they run", format_count(d(s.steps)), format_seconds(s.duration),
-                             format_share(s.busy_share)));
+  f.add("steps", "{} in {}, {} of which they run", Count(s.steps), s.duration, Share{s.busy_share});
   if (const Seconds front = r.deployed->settings.frontend; front.value > 0) {
     f.add("front end", format_seconds(front) + " of each request before it can be in a step");
   }
-  f.add("batch", fmt::format("{} sequences on the mean, {} waiting", format_significant(s.mean_batch),
-                             format_significant(s.mean_waiting)));
-  f.add("KV cache",
-        fmt::format("{} block{} of {} token{}: {} tokens; {} in use on the mean, {} at most", format_count(d(blocks)),
-                    blocks == 1 ? "" : "s", size, size == 1 ? "" : "s", format_count(d(blocks * size)),
-                    format_share(s.kv_mean_share), format_share(s.kv_peak_share)));
+  f.add("batch", "{} sequences on the mean, {} waiting", Rounded{s.mean_batch}, Rounded{s.mean_waiting});
+  f.add("KV cache", "{} block{} of {} token{}: {} tokens; {} in use on the mean, {} at most", Count(blocks),
+        blocks == 1 ? "" : "s", size, size == 1 ? "" : "s", Count(blocks * size), Share{s.kv_mean_share},
+        Share{s.kv_peak_share});
   if (!r.deployed->settings.kv_blocks) {
-    f.add("memory", fmt::format("{} for keys and values of {}: {} weights, {} activations, {} graphs, {} besides",
-                                format_bytes_binary(kv.kv), format_bytes_binary(kv.usable),
-                                format_bytes_binary(kv.weights), format_bytes_binary(kv.activation),
-                                format_bytes_binary(kv.graphs), format_bytes_binary(kv.other)));
+    f.add("memory", "{} for keys and values of {}: {} weights, {} activations, {} graphs, {} besides", Held{kv.kv},
+          Held{kv.usable}, Held{kv.weights}, Held{kv.activation}, Held{kv.graphs}, Held{kv.other});
   }
   f.add("preemptions", format_count(d(s.preemptions)));
   f.add("prefix hits", format_share(s.prefix_hit_share) + " of prompt tokens");
@@ -235,15 +225,14 @@ Fields engine_fields(const Serving& r) {
 }
 
 Table seed_table(const Serving& r) {
-  Table t{
-      "Seeds", {{"seed"}, {"requests/s"}, {"tokens/s"}, {"TTFT p50"}, {"TTFT p99"}, {"TPOT p50"}, {"TPOT p99"}}, {}};
+  Table t = titled("Seeds", "seed, requests/s, tokens/s, TTFT p50, TTFT p99, TPOT p50, TPOT p99");
   for (std::size_t i = 0; i < r.study->seeds.size(); ++i) {
     const Summary& s = r.study->seeds[i];
     const bool steady = Measured{&s, r.traffic.endless}.steady();
     const auto time = [](double v) { return format_seconds(Seconds{v}); };
-    t.rows.push_back({std::to_string(r.traffic.seed + i), format_significant(s.requests_per_second),
-                      format_significant(s.output_tokens_per_second), steady ? time(s.ttft.p50) : "unstable",
-                      steady ? time(s.ttft.p99) : "-", time(s.tpot.p50), time(s.tpot.p99)});
+    add_row(t, r.traffic.seed + i, Rounded{s.requests_per_second}, Rounded{s.output_tokens_per_second},
+            steady ? time(s.ttft.p50) : "unstable", steady ? time(s.ttft.p99) : "-", time(s.tpot.p50),
+            time(s.tpot.p99));
   }
   return t;
 }

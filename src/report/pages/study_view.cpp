@@ -1,7 +1,5 @@
 #include "report/pages/study_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -11,6 +9,7 @@
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/study.h"
 
@@ -73,14 +72,13 @@ void align(Table& table) {
 }
 
 std::string shown_heading(const ShownColumn& column) {
-  return column.heading.empty() ? heading_of(column.name.text) : column.heading;
+  return column.heading.empty() ? label_of(column.name.text) : column.heading;
 }
 
 Table plain_table(const View& view, const Table& rows) {
   Table table;
   for (std::size_t i = 0; i < rows.columns.size(); ++i) {
-    table.columns.push_back(
-        {view.columns.empty() ? heading_of(rows.columns[i].header) : shown_heading(view.columns[i])});
+    table.columns.push_back({view.columns.empty() ? label_of(rows.columns[i].header) : shown_heading(view.columns[i])});
   }
   for (const auto& row : rows.rows) {
     std::vector<std::string> cells;
@@ -121,8 +119,8 @@ Table pivot_table(const study::Pivot& pivot, const ShownColumn& shown, const Tab
                                                                join(key, ", "), pivot.columns.text, head),
                                         .hint = "name what tells them apart in 'rows', or narrow them with 'only'"}});
   }
-  Table table{fmt::format("{} by {}", shown_heading(shown), heading_of(pivot.columns.text)), {}, {}};
-  for (const Word& word : pivot.rows) table.columns.push_back({heading_of(word.text)});
+  Table table = titled(fmt::format("{} by {}", shown_heading(shown), label_of(pivot.columns.text)), "");
+  for (const Word& word : pivot.rows) table.columns.push_back({label_of(word.text)});
   for (const std::string& head : over.keys) table.columns.push_back({head});
   for (std::size_t i = 0; i < down.keys.size(); ++i) {
     std::vector<std::string> line = down.keys[i];

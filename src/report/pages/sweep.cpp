@@ -1,5 +1,4 @@
 // `llmperf sweep` and `llmperf merge`: the outputs that need all rows at once.
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -7,6 +6,8 @@
 #include "base/number.h"
 #include "report/quantity.h"
 #include "report/reports.h"
+#include "report/table.h"
+#include "result/document.h"
 #include "result/row.h"
 #include "result/study.h"
 
@@ -44,7 +45,7 @@ std::vector<std::size_t> table_columns(const SweepResult& result) {
 
 // The columns, as they are called and as they are written for people and for spreadsheets.
 template <class Text>
-Table table_of(const SweepResult& result, const std::vector<std::size_t>& shown, Text text) {
+Table rows_as(const SweepResult& result, const std::vector<std::size_t>& shown, Text text) {
   Table t;
   for (const sweep::Row& row : result.rows) {
     std::vector<std::string>& cells = t.rows.emplace_back();
@@ -59,20 +60,19 @@ Report sweep_report(const SweepResult& result) {
   std::string text = format_count(d(static_cast<std::int64_t>(result.rows.size()))) + " rows";
   if (!result.selection.empty()) text += ": " + result.selection;
   if (result.failed > 0) {
-    text += fmt::format("; {} points failed, first: {}", format_count(d(result.failed)), result.first_error);
+    text += fmt::format("; {} points failed, first: {}", Count(result.failed), result.first_error);
   }
   for (const std::string& note : result.notes) text += "; " + note;
   const std::vector<std::size_t> telling = table_columns(result);
-  Table people = table_of(result, telling, readable);
+  Table people = rows_as(result, telling, readable);
   for (const std::size_t column : telling) {
     const bool left = any_cell(result, column, [](sweep::Cell::Kind kind) { return kind == sweep::Cell::Kind::text; });
-    people.columns.push_back({heading_of(result.columns[column]), left});
+    people.columns.push_back({label_of(result.columns[column]), left});
   }
   const std::vector<std::size_t> written = result.written();
-  Table csv = table_of(result, written, [](const std::string&, std::string cell) { return cell; });
+  Table csv = rows_as(result, written, [](const std::string&, std::string cell) { return cell; });
   for (const std::size_t column : written) csv.columns.push_back({result.columns[column]});
-  return {{Heading{fmt::format("Sweep of {} points", format_count(d(result.points))), ""}, Paragraph{text},
-           std::move(people)},
+  return {{Heading{fmt::format("Sweep of {} points", Count(result.points)), ""}, Paragraph{text}, std::move(people)},
           std::move(csv),
           sweep_document(result)};
 }

@@ -1,5 +1,4 @@
 // `llmperf estimate --training`.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/generation.h"
 #include "result/parts.h"
@@ -32,15 +32,15 @@ std::string assumptions(const Training& training) {
   return fmt::format(
       "global batch {}, micro-batch {}, {} tokens; weights {}, activations {}, gradients {} bits, optimiser {} bits "
       "per parameter; recompute {}, ZeRO {}{}{}{}; options {}; {}",
-      e.scenario.global_batch, e.scenario.micro_batch, count_text(e.scenario.sequence), x.weights.name,
-      name(x.activations), plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
+      e.scenario.global_batch, e.scenario.micro_batch, Count(e.scenario.sequence), x.weights.name, name(x.activations),
+      plain(o.gradient_bits), plain(o.optimizer_bits), o.recompute, o.zero,
       o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", o.fused_gradients ? "" : ", separate gradients",
       o.overlapped_sums ? "" : ", exposed sums", hardware::format_runtime_options(x.runtime),
       plan_text(*training.setup, e.split));
 }
 
 std::string activation_text(const TrainingEstimate& e) {
-  return fmt::format("{} kept per layer and micro-batch", format_bytes_binary(e.layer_activations));
+  return fmt::format("{} kept per layer and micro-batch", Held{e.layer_activations});
 }
 
 // What the step's time goes into: ops by what binds them, and waiting.
@@ -53,7 +53,7 @@ std::string bound_shares(const TrainingEstimate& e) {
   const auto add = [&](std::string_view what, Seconds time) {
     const double share = time / e.time;
     if (share < 0.0005) return;  // would print as 0.0 %
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, format_share(share));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, Share{share});
   };
   for (std::size_t i = 0; i < bound.size(); ++i) add(mapper::name(static_cast<mapper::Bound>(i)), bound[i]);
   add("pipeline bubble", e.bubble);
@@ -74,13 +74,10 @@ std::string error_band(const estimate::Setup& setup, const TrainingEstimate& e) 
 
 // Rows up to the total add up to it.
 Table time_table(const TrainingEstimate& e) {
-  Table t{fmt::format("Time of a step (one device{})",
-                      e.plan.pipeline > 1 ? fmt::format(" of stage {}", e.busiest_stage + 1) : ""),
-          {{"what", true}, {"time"}, {"of the step"}},
-          {}};
-  const auto row = [&](std::string what, Seconds time) {
-    t.rows.push_back({std::move(what), format_seconds(time), format_share(time / e.time)});
-  };
+  Table t = titled(fmt::format("Time of a step (one device{})",
+                               e.plan.pipeline > 1 ? fmt::format(" of stage {}", e.busiest_stage + 1) : ""),
+                   "<what, time, of the step");
+  const auto row = [&](std::string what, Seconds time) { add_row(t, std::move(what), time, Share{time / e.time}); };
   const std::string batches = fmt::format("{} micro-batch{}", e.micro_batches, e.micro_batches == 1 ? "" : "es");
   for (const std::size_t pass : {0U, 1U}) {
     const Phase& p = e.phases[pass];
@@ -100,17 +97,8 @@ Table time_table(const TrainingEstimate& e) {
 }
 
 Table memory_table(const TrainingEstimate& e) {
-  return capacity_table(
-      fmt::format("Memory of a device{}",
-                  e.plan.pipeline > 1 ? fmt::format(" of stage {}, the fullest", e.fullest_stage + 1) : ""),
-      e.capacity,
-      {{"weights", e.memory.weights},
-       {"gradients", e.memory.gradients},
-       {"optimiser state", e.memory.optimizer},
-       {"activations kept", e.memory.activation},
-       {"workspace", e.memory.workspace},
-       {"runtime reserve", e.memory.reserve},
-       {"total", e.memory.total()}});
+  const std::string stage = e.plan.pipeline > 1 ? fmt::format(" of stage {}, the fullest", e.fullest_stage + 1) : "";
+  return device_memory_table("Memory of a device" + stage, e.memory, e.capacity);
 }
 
 Paragraph sentence(const Training& training) {
@@ -119,8 +107,7 @@ Paragraph sentence(const Training& training) {
   const double each = e.tokens_per_second / d(e.plan.devices());
   const std::string all =
       e.plan.devices() > 1 ? fmt::format(" a device ({} in all)", number_text(e.tokens_per_second)) : "";
-  return opening(fmt::format("{} tokens/s{}, a step of {}, MFU {}", number_text(each), all, format_seconds(e.time),
-                             format_share(e.mfu)),
+  return opening(fmt::format("{} tokens/s{}, a step of {}, MFU {}", number_text(each), all, e.time, Share{e.mfu}),
                  e.memory.total(), e.capacity,
                  cost_text(setup.price, training.cost_per_million_tokens(), "per million tokens"), setup,
                  {training_band(setup, e)}, !training_extrapolations(setup, e).empty());
@@ -132,8 +119,8 @@ Fields headline(const Training& training, bool full) {
   Fields f;
   f.add("request", assumptions(training));
   if (!full) f.add("time", parts_text(time_table(e), 2));
-  f.add("utilisation", fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
-                                   format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
+  f.add("utilisation", "MFU {}, HFU {}; {} of the model, {} computed", Share{e.mfu}, Share{e.hfu}, e.model_flops,
+        e.hardware_flops);
   f.add("bound by", bound_shares(e));
   add_spent(setup.price, training.spent(), "a step", f);
   add_sureness(setup, error_band(setup, e), training_extrapolations(setup, e), f);
@@ -152,20 +139,6 @@ Table communication_table(const TrainingEstimate& e) {
     }
   }
   return exchange_table("Communication of a step (one device)", exchanges, nullptr);
-}
-
-Table op_table(const Phase& p) {
-  Table t{fmt::format("Ops of {}{}", p.name, p.name == "update" ? " (one step)" : " (one micro-batch)"),
-          {{"op", true}, {"shape", true}, {"count"}, {"FLOPs"}, {"bytes"}, {"time"}, {"hidden"}, {"bound", true}},
-          {}};
-  for (const OpEstimate& o : p.ops) {
-    const double count = d(o.op.count);
-    t.rows.push_back({std::string(o.op.name), shape_text(o.op), std::to_string(o.op.count),
-                      format_flops((o.work.matrix + o.work.vector) * count),
-                      format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
-                      o.hidden.value > 0 ? format_seconds(o.hidden) : "", std::string(mapper::name(o.time.bound))});
-  }
-  return t;
 }
 
 Document document(const Training& training, Detail detail) {
@@ -187,7 +160,7 @@ Document document(const Training& training, Detail detail) {
   doc.push_back(memory_table(e));
   if (e.plan.devices() > 1) doc.push_back(communication_table(e));
   if (detail == Detail::ops) {
-    for (const Phase& p : e.phases) doc.push_back(op_table(p));
+    for (const Phase& p : e.phases) doc.push_back(op_table(p, nullptr, true));
   }
   doc.push_back(rests_on(setup, figures_used(setup), setup.notes));
   return doc;

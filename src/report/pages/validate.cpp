@@ -1,5 +1,4 @@
 // `llmperf validate` and `llmperf calibrate`: errors of predictions, and the fit that made them small.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,12 +9,14 @@
 
 #include "base/integer.h"
 #include "base/list.h"
+#include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "calibrate/measurements.h"
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/json.h"
 #include "result/measured.h"
@@ -56,66 +57,58 @@ std::string kind_title(const std::string& by) {
 // "83 %"
 std::string whole_share(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-// Without the unit, which the title says: the table has many columns.
-std::string bare(std::string share) {
-  if (share.ends_with(" %")) share.resize(share.size() - 2);
-  return share;
-}
-
-// Few columns of figures, so that names have room; the document has the others.
-Table error_table(const std::string& title, bool baselines) {
-  Table t{fmt::format("{}, in %", title), {{"group", true}, {"rows"}, {"mean"}, {"p90"}, {"bias"}}, {}};
-  if (baselines) t.columns.insert(t.columns.end(), {{"roof"}, {"fitted"}, {"rule"}});
-  t.columns.push_back({"in band"});
+// Few columns of figures, so that names have room; the document has the others. One of which nothing is known is left
+// out.
+Table error_table(std::string title, const std::vector<GroupErrors>& groups, bool baselines) {
+  Table t = table_of(std::move(title), groups,
+                     baselines ? "name: group, rows, mape: mean, p90_ape: p90, bias, roofline_mape: roof, "
+                                 "fitted_roofline_mape: fitted, rule_mape: rule, inside_p90: in band"
+                               : "name: group, rows, mape: mean, p90_ape: p90, bias, inside_p90: in band");
+  for (std::size_t c = t.columns.size(); --c > 0;) {
+    if (!std::ranges::all_of(t.rows, [&](const auto& row) { return row[c] == "-"; })) continue;
+    const auto at = static_cast<std::ptrdiff_t>(c);
+    t.columns.erase(t.columns.begin() + at);
+    for (auto& row : t.rows) row.erase(row.begin() + at);
+  }
   return t;
 }
 
-void add_errors(Table& t, const GroupErrors& g, bool baselines) {
-  std::vector<std::string>& row = t.rows.emplace_back();
-  row = {"  " + g.name, std::to_string(g.errors.rows), bare(format_share(g.errors.mape)),
-         bare(format_share(g.errors.p90_ape)), bare(signed_share(g.errors.bias))};
-  if (baselines) {
-    row.insert(row.end(), {bare(format_share(g.roofline_mape)), bare(format_share(g.fitted_roofline_mape)),
-                           std::isnan(g.rule_mape) ? "-" : bare(format_share(g.rule_mape))});
-  }
-  row.push_back(std::isnan(g.band_factor) ? "-" : bare(whole_share(g.inside_p90)));
-}
-
-// A kind of groups with a single member says nothing that the summary does not; of one with many only the worst are
-// shown, in a table of their own.
+// A kind of groups with a single member says nothing that the summary does not, and one whose groups are those of the
+// kind before it nothing that those do not; of one with many only the worst are shown, in a table of their own.
 void add_error_tables(Document& doc, const std::string& title, std::span<const GroupErrors> groups, bool baselines) {
   constexpr std::size_t kMany = 16;
-  constexpr std::size_t kWorst = 10;
-  Table small = error_table(title, baselines);
+  constexpr std::ptrdiff_t kWorst = 10;
+  std::vector<GroupErrors> small;
+  std::vector<std::pair<std::size_t, std::string>> kinds;  // of these, where they begin
   std::vector<Table> large;
-  for (std::size_t begin = 0; begin < groups.size();) {
-    std::size_t end = begin;
-    while (end < groups.size() && groups[end].by == groups[begin].by) ++end;
-    std::vector<GroupErrors> kind(groups.begin() + static_cast<std::ptrdiff_t>(begin),
-                                  groups.begin() + static_cast<std::ptrdiff_t>(end));
-    begin = end;
+  std::vector<double> before;
+  while (!groups.empty()) {
+    const auto end = std::ranges::find_if(groups, [&](const GroupErrors& g) { return g.by != groups.front().by; });
+    std::vector<GroupErrors> kind(groups.begin(), end);
+    groups = groups.subspan(kind.size());
+    std::vector<double> errors;
+    for (const GroupErrors& g : kind) errors.push_back(g.errors.mape);
+    if (kind.size() < 2 || errors == std::exchange(before, errors)) continue;
+    const std::string by = kind_title(kind.front().by);
     if (kind.size() > kMany) {
-      std::stable_sort(kind.begin(), kind.end(),
-                       [](const GroupErrors& a, const GroupErrors& b) { return a.errors.mape > b.errors.mape; });
-      large.push_back(error_table(
-          fmt::format("The {} worst of {} groups by {}", kWorst, kind.size(), kind_title(kind.front().by)), baselines));
-      for (std::size_t i = 0; i < kWorst; ++i) add_errors(large.back(), kind[i], baselines);
-    } else if (kind.size() > 1) {
-      small.rows.emplace_back(small.columns.size()).front() = kind_title(kind.front().by);
-      for (const GroupErrors& g : kind) add_errors(small, g, baselines);
+      std::ranges::stable_sort(kind, std::greater(), [](const GroupErrors& g) { return g.errors.mape; });
+      large.push_back(error_table(fmt::format("The {} worst of {} groups by {}", kWorst, kind.size(), by),
+                                  {kind.begin(), kind.begin() + kWorst}, baselines));
+      continue;
     }
+    kinds.emplace_back(small.size() + kinds.size(), by);
+    small.insert(small.end(), kind.begin(), kind.end());
   }
-  if (!small.rows.empty()) large.insert(large.begin(), std::move(small));
-  for (Table& t : large) {
-    for (std::size_t c = t.columns.size(); --c > 0;) {  // names have the room of what nothing is known of
-      const auto none = [&](const auto& row) { return row[c].empty() || row[c] == "-"; };
-      if (!std::all_of(t.rows.begin(), t.rows.end(), none)) continue;
-      const auto at = static_cast<std::ptrdiff_t>(c);
-      t.columns.erase(t.columns.begin() + at);
-      for (auto& row : t.rows) row.erase(row.begin() + at);
+  if (!small.empty()) {
+    Table t = error_table(title, small, baselines);
+    for (auto& row : t.rows) row.front().insert(0, "  ");
+    for (const auto& [at, by] : kinds) {
+      t.rows.insert(t.rows.begin() + static_cast<std::ptrdiff_t>(at), std::vector<std::string>(t.columns.size()))
+          ->front() = by;
     }
     doc.push_back(std::move(t));
   }
+  for (Table& t : large) doc.push_back(std::move(t));
 }
 
 // ---- The rows of a validation as data, written straight to text: there may be tens of thousands
@@ -163,30 +156,12 @@ void fill_cells(const Validation& v, const calibrate::ValidatedRow& r, std::vect
   }
 }
 
+// As CSV has it; plain() has no text for what JSON has no number for.
 std::string csv_text(const Cell& cell) {
-  if (const auto* text = std::get_if<std::string_view>(&cell)) return std::string(*text);
-  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return std::to_string(*whole);
-  if (const auto* value = std::get_if<double>(&cell)) return plain(*value);
-  if (const auto* truth = std::get_if<bool>(&cell)) return *truth ? "true" : "false";
-  return {};
-}
-
-std::string json_string(std::string_view text) {
-  const bool simple =
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
-  if (simple) return '"' + std::string(text) + '"';
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-void append_json(std::string& out, const std::string& key, const Cell& cell, const std::string& text) {
-  if (std::holds_alternative<std::monostate>(cell)) return;
-  if (out.back() != '{') out += ", ";
-  out += key + ": ";
-  if (const auto* string = std::get_if<std::string_view>(&cell)) {
-    out += json_string(*string);
-  } else {
-    out += text.empty() ? "null" : text;  // plain() has no text for what JSON has no number for
-  }
+  return match(
+      cell, [](std::monostate) { return std::string(); }, [](std::string_view text) { return std::string(text); },
+      [](std::int64_t whole) { return std::to_string(whole); }, [](double value) { return plain(value); },
+      [](bool truth) { return std::string(truth ? "true" : "false"); });
 }
 
 struct ValidatedRows {
@@ -195,8 +170,8 @@ struct ValidatedRows {
 };
 ValidatedRows write_rows(const Validation& v) {
   const std::vector<std::string> names = keys_of_rows(v);
-  std::vector<std::string> quoted;
-  for (const std::string& key : names) quoted.push_back(json_string(key));
+  std::vector<std::string> keys;
+  for (const std::string& key : names) keys.push_back(result::quoted(key) + ": ");
   std::vector<bool> used(names.size(), false);
   std::vector<Cell> cells;
   for (const calibrate::ValidatedRow& r : v.rows) {
@@ -218,7 +193,10 @@ ValidatedRows write_rows(const Validation& v) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (!used[i]) continue;
       row.push_back(csv_text(cells[i]));
-      append_json(out.json, quoted[i], cells[i], row.back());
+      if (cells[i].index() == 0) continue;
+      const bool text = std::holds_alternative<std::string_view>(cells[i]);
+      out.json += (out.json.back() == '{' ? "" : ", ") + keys[i];
+      out.json += text ? result::quoted(row.back()) : row.back().empty() ? "null" : row.back();
     }
     out.json += '}';
   }
@@ -273,25 +251,24 @@ std::string counts_text(const Validation& v) {
 Fields validation_headline(const Validation& v) {
   const calibrate::Summary& s = v.summary.errors;
   Fields f;
-  f.add("mean error", fmt::format("{}; median {}, 90 % of rows within {}, largest {}", format_share(s.mape),
-                                  format_share(s.median_ape), format_share(s.p90_ape), format_share(s.max_ape)));
+  f.add("mean error", "{}; median {}, 90 % of rows within {}, largest {}", Share{s.mape}, Share{s.median_ape},
+        Share{s.p90_ape}, Share{s.max_ape});
   constexpr double kNoBias = 0.0005;  // prints as 0.0 %
   f.add("bias", signed_share(s.bias) + (s.bias >= kNoBias    ? " (predictions are too slow)"
                                         : s.bias <= -kNoBias ? " (predictions are too fast)"
                                                              : ""));
-  std::string baselines =
-      fmt::format("roofline {}; roofline with three constants fitted to these rows {}",
-                  format_share(v.summary.roofline_mape), format_share(v.summary.fitted_roofline_mape));
+  std::string baselines = fmt::format("roofline {}; roofline with three constants fitted to these rows {}",
+                                      Share{v.summary.roofline_mape}, Share{v.summary.fitted_roofline_mape});
   if (!std::isnan(v.summary.rule_mape)) {
     baselines += fmt::format("; rule of thumb (decode at 0.75 of the bandwidth, prefill at 0.5 of the peak) {}",
-                             format_share(v.summary.rule_mape));
+                             Share{v.summary.rule_mape});
   }
   f.add("baselines", std::move(baselines));
   if (!std::isnan(v.summary.band_factor)) {
     f.add("bands",
-          fmt::format("{} of rows inside the mean band, {} inside that of nine in ten; on the median the latter "
-                      "is a factor of {:.2f} wide",
-                      whole_share(v.summary.inside_mean), whole_share(v.summary.inside_p90), v.summary.band_factor));
+          "{} of rows inside the mean band, {} inside that of nine in ten; on the median the latter "
+          "is a factor of {:.2f} wide",
+          whole_share(v.summary.inside_mean), whole_share(v.summary.inside_p90), v.summary.band_factor);
   }
   f.add("rows", counts_text(v));
   std::vector<std::string> profiles;
@@ -339,7 +316,7 @@ void add_rows(const Validation& v, Document& doc) {
   const bool files = v.measurements.files.size() > 1;
   std::vector<const calibrate::ValidatedRow*> rows;
   for (const calibrate::ValidatedRow& r : v.rows) rows.push_back(&r);
-  Table t{"Rows", {{"line"}, {"measurement", true}, {"measured"}, {"predicted"}, {"error"}, {"roof"}, {"", true}}, {}};
+  Table t = titled("Rows", "line, <measurement, measured, predicted, error, roof, <");
   if (rows.size() > kAll) {
     std::erase_if(rows, [](const calibrate::ValidatedRow* r) { return !r->scored; });
     std::stable_sort(rows.begin(), rows.end(), [&](const calibrate::ValidatedRow* a, const calibrate::ValidatedRow* b) {
@@ -355,10 +332,9 @@ void add_rows(const Validation& v, Document& doc) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const calibrate::ValidatedRow* r = rows[i];
     const calibrate::Row& row = v.measurements.rows[r->row];
-    t.rows.push_back({files ? fmt::format("{}:{}", row.file + 1, row.line) : std::to_string(row.line),
-                      rows.size() > 1 ? short_text(parts[i]) : join(parts[i], " "), format_seconds(row.latency),
-                      format_seconds(Seconds{r->predicted}), signed_share(v.error(*r)),
-                      format_seconds(Seconds{r->roofline}), marks(*r)});
+    add_row(t, files ? fmt::format("{}:{}", row.file + 1, row.line) : std::to_string(row.line),
+            rows.size() > 1 ? short_text(parts[i]) : join(parts[i], " "), row.latency, Seconds{r->predicted},
+            signed_share(v.error(*r)), Seconds{r->roofline}, marks(*r));
   }
   doc.emplace_back(std::move(t));
   if (!shared.empty()) doc.emplace_back(Paragraph{"All of them: " + join(shared, ", ")});
@@ -385,7 +361,7 @@ void add_rows(const Validation& v, Document& doc) {
 std::string value_text(const ParameterFitted& p, double value) {
   if (p.unit == "s") return format_seconds(Seconds{value});
   if (p.unit == "B/s") return format_bandwidth(BytesPerSecond{value});
-  return p.unit.empty() ? format_significant(value) : fmt::format("{} {}", format_significant(value), p.unit);
+  return p.unit.empty() ? format_significant(value) : fmt::format("{} {}", Rounded{value}, p.unit);
 }
 
 std::string remark_on(const ParameterFitted& p) {
@@ -393,7 +369,7 @@ std::string remark_on(const ParameterFitted& p) {
     case calibrate::Identified::yes: break;
     case calibrate::Identified::no_effect: return "default: no row depends on it";
     case calibrate::Identified::weakly:
-      return fmt::format("default: the rows narrow it down by {} only", format_share(p.fitted.shrinkage));
+      return fmt::format("default: the rows narrow it down by {} only", Share{p.fitted.shrinkage});
   }
   if (!p.fitted.at_bound) return "";
   const bool lowest = p.fitted.value < std::sqrt(p.free.min * p.free.max);
@@ -403,8 +379,8 @@ std::string remark_on(const ParameterFitted& p) {
 std::string summary_text(const std::vector<GroupErrors>& errors) {
   if (errors.empty()) return "n/a";
   const calibrate::Summary& s = errors.front().errors;
-  return fmt::format("{}; median {}, 90 % of rows within {}, bias {}", format_share(s.mape), format_share(s.median_ape),
-                     format_share(s.p90_ape), signed_share(s.bias));
+  return fmt::format("{}; median {}, 90 % of rows within {}, bias {}", Share{s.mape}, Share{s.median_ape},
+                     Share{s.p90_ape}, signed_share(s.bias));
 }
 
 Fields calibration_headline(const Calibration& c, const std::vector<ParameterFitted>& parameters) {
@@ -416,11 +392,10 @@ Fields calibration_headline(const Calibration& c, const std::vector<ParameterFit
   }
   f.add("error, fitted", summary_text(c.residuals));
   f.add("rows", std::to_string(c.residuals.empty() ? 0 : c.residuals.front().errors.rows));
-  f.add("parameters",
-        fmt::format("{} of {} identified by the rows, the others at their defaults",
-                    std::count_if(parameters.begin(), parameters.end(), [](const auto& p) { return p.identified(); }),
-                    parameters.size()));
-  if (!c.converged) f.add("warning", fmt::format("the fit had not converged after {} iterations", c.iterations));
+  f.add("parameters", "{} of {} identified by the rows, the others at their defaults",
+        std::count_if(parameters.begin(), parameters.end(), [](const auto& p) { return p.identified(); }),
+        parameters.size());
+  if (!c.converged) f.add("warning", "the fit had not converged after {} iterations", c.iterations);
   for (const std::string& warning : c.warnings) f.add("warning", warning);
   return f;
 }
@@ -442,28 +417,24 @@ Report validate_report(const Validation& v) {
 
 Report calibrate_report(const Calibration& c) {
   const std::vector<ParameterFitted> parameters = parameters_of(c);
-  Table numbers{"Parameters (±: relative standard error, of rows and prior or of leaving groups out)",
-                {{"parameter", true}, {"value"}, {"±"}, {"default"}, {"", true}},
-                {}};
+  Table numbers = titled("Parameters (±: relative standard error, of rows and prior or of leaving groups out)",
+                         "<parameter, value, ±, default, <");
   for (const ParameterFitted& p : parameters) {
-    numbers.rows.push_back({p.name, value_text(p, p.fitted.value), p.identified() ? format_share(p.uncertainty()) : "-",
-                            value_text(p, p.free.prior), remark_on(p)});
+    add_row(numbers, p.name, value_text(p, p.fitted.value), p.identified() ? format_share(p.uncertainty()) : "-",
+            value_text(p, p.free.prior), remark_on(p));
   }
   Document doc{Heading{fmt::format("{} on {}", c.runtime, c.hardware), "calibrated"},
                calibration_headline(c, parameters), std::move(numbers)};
   if (!c.correlations.empty()) {
-    Table t{"Parameters the rows know only together", {{"first", true}, {"second", true}, {"correlation"}}, {}};
-    for (const Correlated& pair : correlated(c)) {
-      t.rows.push_back({std::string(pair.first), std::string(pair.second), format_significant(pair.coefficient, 3)});
-    }
-    doc.emplace_back(std::move(t));
+    doc.emplace_back(
+        table_of("Parameters the rows know only together", correlated(c), "first, second, coefficient: correlation"));
   }
   if (!c.next.empty()) {
-    Table t{"What further rows would tell", {{"row", true}, {"narrows", true}, {"before"}, {"after"}}, {}};
+    Table t = titled("What further rows would tell", "<row, <narrows, before, after");
     for (const calibrate::Proposal& p : c.next) {
       std::string row = configuration(p.row);
       for (const calibrate::Narrowed& n : p.narrows) {
-        t.rows.push_back({std::exchange(row, ""), n.parameter, format_share(n.before), format_share(n.after)});
+        add_row(t, std::exchange(row, ""), n.parameter, Share{n.before}, Share{n.after});
       }
     }
     doc.emplace_back(std::move(t));

@@ -1,5 +1,4 @@
 // `llmperf estimate` of generated video.
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -9,6 +8,7 @@
 #include "report/pages/phase.h"
 #include "report/reports.h"
 #include "report/rows.h"
+#include "report/table.h"
 #include "result/document.h"
 #include "result/generation.h"
 
@@ -25,16 +25,15 @@ std::string phase_shares(const VideoEstimate& e) {
   std::string text;
   for (const Phase& p : e.phases) {
     const bool step = p.name == estimate::kVideoPhases[1];
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", step ? "denoising" : p.name,
-                        format_share(p.total() / e.generation));
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", step ? "denoising" : p.name, Share{p.total() / e.generation});
   }
   return text;
 }
 
 std::string latent_text(const model::VideoShape& s) {
   return fmt::format("{} x {} x {} (frames x height x width); {} x {} x {} patches: {} tokens", s.latent_frames,
-                     s.latent_height, s.latent_width, s.patch_frames, s.patch_rows, s.patch_columns,
-                     format_count(d(s.tokens())));
+                     s.latent_height, s.latent_width, s.patch_frames, s.patch_rows, s.patch_columns, Count(s.tokens()));
 }
 
 // What of the matrix peak is reached, and why no more.
@@ -48,8 +47,8 @@ std::string utilisation_text(const VideoEstimate& e) {
     if (multiplies) products += op.step_time();
   }
   return fmt::format("{} of {} in a step, {} over the generation; products and attention take {} of a step",
-                     format_share(e.step_utilisation), format_flops_rate(e.peak),
-                     format_share(e.generation_utilisation), format_share(products / step.ops_time));
+                     Share{e.step_utilisation}, e.peak, Share{e.generation_utilisation},
+                     Share{products / step.ops_time});
 }
 
 std::string band_line(const VideoSetup& setup) {
@@ -82,10 +81,9 @@ Table memory_table(const VideoEstimate& e, bool stages) {
 Paragraph sentence(const Video& video) {
   const VideoSetup& setup = *video.setup;
   const VideoEstimate& e = *video.estimate;
-  return opening(
-      fmt::format("{} a generation, {} a step of denoising", format_seconds(e.generation), format_seconds(e.step)),
-      e.memory.total(), e.capacity, cost_text(setup.price, video.spent().cost, "a generation"), setup, {band(setup)},
-      !extrapolations(setup).empty());
+  return opening(fmt::format("{} a generation, {} a step of denoising", e.generation, e.step), e.memory.total(),
+                 e.capacity, cost_text(setup.price, video.spent().cost, "a generation"), setup, {band(setup)},
+                 !extrapolations(setup).empty());
 }
 
 Fields headline(const Video& video, bool full) {
@@ -94,8 +92,8 @@ Fields headline(const Video& video, bool full) {
   Fields f;
   const std::optional<Band> b = band(setup);
   f.add("request", request_text(setup));
-  f.add("generation", fmt::format("{} ({})", with_band(e.generation, b), phase_shares(e)));
-  f.add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));
+  f.add("generation", "{} ({})", with_band(e.generation, b), phase_shares(e));
+  f.add("denoising step", "{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1]));
   f.add("latent", latent_text(setup.execution.shape));
   f.add("matrix peak", utilisation_text(e));
   add_spent(setup.price, video.spent(), "a generation", f);
@@ -106,60 +104,28 @@ Fields headline(const Video& video, bool full) {
   return f;
 }
 
-Table phase_table(const VideoEstimate& e) {
-  Table t{"Phases (time, FLOPs and bytes of one step)",
-          {{"phase", true},
-           {"steps"},
-           {"time"},
-           {"all steps"},
-           {"share"},
-           {"FLOPs"},
-           {"bytes"},
-           {"bound", true},
-           {"of roof"}},
-          {}};
-  for (const Phase& p : e.phases) {
-    const Seconds all = p.total();
-    const bool works = p.roof.value > 0;
-    t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time), format_seconds(all),
-                      format_share(all / e.generation), works ? format_flops(p.work.matrix + p.work.vector) : "-",
-                      works ? format_bytes(p.work.bytes()) : "-", std::string(mapper::name(p.bound)),
-                      works ? format_share(p.roof / p.time) : "-"});
-  }
-  return t;
-}
-
 // Why a step reaches what it does of the matrix peak: a class adds the products it makes over all of the step's time.
 Table class_table(const VideoEstimate& e) {
-  Table t{
-      "A denoising step by what its kernels are for",
-      {{"class", true}, {"kernels"}, {"time"}, {"share"}, {"FLOPs"}, {"bytes"}, {"of peak"}, {"adds"}, {"bound", true}},
-      {}};
+  Table t = titled("A denoising step by what its kernels are for",
+                   "<class, kernels, time, share, FLOPs, bytes, of peak, adds, <bound");
   const Seconds all = e.phases[1].ops_time;
   const auto share = [&](Flops flops, Seconds time) {
     return flops.value > 0 && time.value > 0 ? format_share(flops / e.peak / time) : std::string("-");
   };
   estimate::OpGroup sum;
   for (const estimate::OpGroup& c : e.classes) {
-    t.rows.push_back({c.name, std::to_string(c.kernels), format_seconds(c.time), format_share(c.time / all),
-                      flops_cell(c.work.matrix + c.work.vector), format_bytes(c.work.bytes() + c.work.network),
-                      share(c.work.matrix, c.time), share(c.work.matrix, all), std::string(mapper::name(c.bound()))});
+    add_row(t, c.name, c.kernels, c.time, Share{c.time / all}, Bare{c.work.matrix + c.work.vector},
+            c.work.bytes() + c.work.network, share(c.work.matrix, c.time), share(c.work.matrix, all), c.bound());
     sum += c;
   }
-  t.rows.push_back({"all", std::to_string(sum.kernels), format_seconds(all), format_share(1),
-                    flops_cell(sum.work.matrix + sum.work.vector), format_bytes(sum.work.bytes()),
-                    share(sum.work.matrix, all), share(sum.work.matrix, all), ""});
+  add_row(t, "all", sum.kernels, all, Share{1}, Bare{sum.work.matrix + sum.work.vector}, sum.work.bytes(),
+          share(sum.work.matrix, all), share(sum.work.matrix, all), "");
   return t;
 }
 
 Table stage_table(const Video& video) {
-  Table t{"Pipeline stages (one device of each)", {{"stage"}, {"depth"}, {"devices"}, {"weights"}, {"kept"}}, {}};
-  for (const VideoStageHeld& held : video.stages) {
-    t.rows.push_back({std::to_string(t.rows.size() + 1), fmt::format("{}-{}", held.stage->first, held.stage->last),
-                      std::to_string(held.stage->plan.stage()), format_bytes_binary(held.weights),
-                      format_bytes_binary(held.kept)});
-  }
-  return t;
+  return table_of("Pipeline stages (one device of each)", video.stages,
+                  "first: from, last: to, devices, weight_bytes: weights, kv_cache_bytes: kept");
 }
 
 Document document(const Video& video, Detail detail) {
@@ -175,7 +141,7 @@ Document document(const Video& video, Detail detail) {
   }
   Document doc{heading, sentence(video), headline(video, full)};
   if (!full) return doc;
-  doc.push_back(phase_table(e));
+  doc.push_back(phases_table(e.phases));
   doc.push_back(class_table(e));
   doc.push_back(memory_table(e, stages));
   if (stages) doc.push_back(stage_table(video));

@@ -8,10 +8,14 @@ import {columnLabel, finished, measures, movingAxes, tableAt, valueOf} from '../
 const kLogAbove = 30; // ratio of largest to smallest from which colours go by the logarithm
 const kLabelledCells = 150;
 const kRowHeight = 30;
-const kNamedRows = 24; // all of them have room for their names
+const kLowRow = 18; // still room for a name
+const kHighRows = 24; // from which on rows are low
+const kNamedRows = 200; // all of them have names
 const kNamedColumns = 40;
 const kLetter = 7; // about as wide
 const kSlanted = 70; // as high as names that do not fit beside each other
+
+const heightOf = rows => (rows > kHighRows ? kLowRow : kRowHeight) * Math.min(rows, kNamedRows);
 
 const median = sorted => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
 const summaries = {
@@ -169,7 +173,7 @@ export function heatmap({rows, redraw}) {
     );
   }
   return {
-    height: 150 + kRowHeight * Math.min(Math.max(...moving.slice(0, 3).map(axis => axis.values.length), 4), kNamedRows),
+    height: 150 + heightOf(Math.max(...moving.slice(0, 3).map(axis => axis.values.length), 4)),
     controls,
     option: (colours, width) => optionOf(table, state, colours, width),
   };
