@@ -313,8 +313,9 @@ struct Found {
 };
 const EmbeddedFile* built_in_file(Kind kind, std::string_view name) {
   const std::span<const EmbeddedFile> files = embedded_files();
-  const auto at = std::ranges::lower_bound(files, std::pair(kind, name), {},
-                                           [](const EmbeddedFile& file) { return std::pair(file.kind, file.name); });
+  const auto at =
+      std::lower_bound(files.begin(), files.end(), std::pair(kind, name),
+                       [](const auto& file, auto wanted) { return std::pair(file.kind, file.name) < wanted; });
   return at != files.end() && at->kind == kind && at->name == name ? &*at : nullptr;
 }
 Found find(Kind kind, const std::string& name_or_path) {

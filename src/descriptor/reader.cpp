@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <tuple>
 
 #include "base/list.h"
@@ -292,9 +291,9 @@ void Reader::finish(std::string_view advice) {
   for (const Node::Entry& entry : node_->entries) {
     if (std::ranges::find(asked_, entry.key) != asked_.end()) continue;
     if (problems_->full()) return;
-    if (known.empty())
-      std::ranges::remove_copy_if(asked_, std::back_inserter(known),
-                                  [&](const auto& key) { return contains(known, key); });
+    for (const std::string& key : asked_) {
+      if (!told && !contains(known, key)) known.push_back(key);
+    }
     std::string hint = told && nearest_names(entry.key, known).empty() ? "" : name_hint(entry.key, known);
     if (!advice.empty() && !told) hint += (hint.empty() ? "" : " ") + std::string(advice);
     told = true;

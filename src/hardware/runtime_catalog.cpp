@@ -307,7 +307,7 @@ class Lookup {
       : device_(device), language_(workload == Workload::language), heads_(heads_for(device)) {
     std::erase_if(heads_, [&](const Head& head) { return (head.workload == name(Workload::video)) == language_; });
     any_tool = any_tool && asked.tool.empty() && asked.version.empty();
-    std::ranges::copy_if(heads_, std::back_inserter(own_), [&](const Head& head) {
+    std::copy_if(heads_.begin(), heads_.end(), std::back_inserter(own_), [&](const Head& head) {
       return head.hardware == device.name && (head.tool.empty() || head.tool == asked.tool || any_tool);
     });
     for (const std::string& era : descriptor::names(descriptor::Kind::engine)) {
@@ -417,7 +417,8 @@ class Lookup {
   // The defaults of a family.
   std::vector<Head> classes(std::string_view family) const {
     std::vector<Head> all;
-    std::ranges::copy_if(heads_, std::back_inserter(all), [&](const Head& h) { return contains(h.families, family); });
+    std::copy_if(heads_.begin(), heads_.end(), std::back_inserter(all),
+                 [&](const Head& h) { return contains(h.families, family); });
     return all;
   }
   // The eras of one engine.

@@ -195,7 +195,7 @@ std::optional<Dtype> exchange_type(std::string_view field, const Text& text) {
   if (!text) return std::nullopt;
   constexpr std::array kTypes = {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::int8};
   std::array<std::string_view, kTypes.size()> names;
-  std::ranges::transform(kTypes, names.begin(), [](Dtype type) { return name(type); });
+  std::transform(std::begin(kTypes), std::end(kTypes), names.begin(), [](Dtype type) { return name(type); });
   return kTypes[one_of(field, "no type that tokens travel as:", *text, names)];
 }
 
@@ -767,7 +767,8 @@ void make_video(Resolved& r, Unused unused) {
 
 graph::Recompute recompute_value(const std::string& text) {
   std::array<std::string_view, graph::kRecomputes.size()> names;
-  std::ranges::transform(graph::kRecomputes, names.begin(), [](graph::Recompute r) { return graph::name(r); });
+  std::transform(std::begin(graph::kRecomputes), std::end(graph::kRecomputes), names.begin(),
+                 [](graph::Recompute r) { return graph::name(r); });
   return graph::kRecomputes[one_of("recompute", "unknown way", text, names)];
 }
 
