@@ -1,6 +1,5 @@
 #include "base/number.h"
 
-#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <charconv>
@@ -167,8 +166,9 @@ void append_shortest(std::string& out, double value) {
     const fmt::format_int digits(static_cast<std::int64_t>(value));
     out.append(digits.data(), digits.size());
   } else {
-    char digits[32];
-    out.append(digits, fmt::format_to(digits, FMT_COMPILE("{}"), value));
+    fmt::memory_buffer digits;
+    fmt::format_to(fmt::appender(digits), "{}", value);
+    out.append(digits.data(), digits.size());
   }
 }
 

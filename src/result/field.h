@@ -93,6 +93,17 @@ struct Declared {
   Unit unit = Unit::of_key;
 };
 
+// What a field is, for the documentation. The engine of pages has none: what it is given is dropped.
+#ifdef LLMPERF_WITHOUT_DOCS
+struct Doc {
+  constexpr Doc() = default;
+  constexpr Doc(const char*) {}  // NOLINT(google-explicit-constructor)
+  constexpr operator std::string_view() const { return {}; }
+};
+#else
+using Doc = std::string_view;
+#endif
+
 struct Field {
   std::string_view key;
   std::string_view label;  // where it is not the key, spelt out
@@ -247,12 +258,12 @@ class Fields {
   // What a path of members gives, each of what the one before is or points to. A member is a function without
   // arguments, too, or a function of the object.
   template <auto... Path>
-  Fields& of(Declared key, std::string_view doc) {
+  Fields& of(Declared key, Doc doc) {
     return this->of(key, doc, [](const T& object) -> decltype(auto) { return detail::follow<Path...>(object); });
   }
   // What a lambda without captures gives for the object.
   template <class Get>
-  Fields& of(Declared key, std::string_view doc, Get) {
+  Fields& of(Declared key, Doc doc, Get) {
     static_assert(std::is_empty_v<Get>, "a function is a template argument: of<&function>(key, doc)");
     using Got = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
     const Shape shape = detail::shape_of<Got>();
@@ -273,20 +284,20 @@ class Fields {
   }
   // In JSON alone; in rows alone; an object whose fields are columns, too.
   template <auto... Path, class... Get>
-  Fields& json(Declared key, std::string_view doc, Get... get) {
+  Fields& json(Declared key, Doc doc, Get... get) {
     return this->template of<Path...>(key, doc, get...).json();
   }
   template <auto... Path, class... Get>
-  Fields& row(Declared key, std::string_view doc, Get... get) {
+  Fields& row(Declared key, Doc doc, Get... get) {
     return this->template of<Path...>(key, doc, get...).row();
   }
   template <auto... Path, class... Get>
-  Fields& flat(Declared key, std::string_view doc, Get... get) {
+  Fields& flat(Declared key, Doc doc, Get... get) {
     return this->template of<Path...>(key, doc, get...).flat();
   }
   // An object whose fields say more of the same.
   template <Type (*Build)(Fields<T>)>
-  Fields& group(Declared key, std::string_view doc) {
+  Fields& group(Declared key, Doc doc) {
     constexpr auto type = &group_of<T, Build>;
     type_.fields.push_back(
         {.key = key.key,
@@ -363,7 +374,7 @@ class Fields {
   }
 
   // Ends the list of a type that is documented under a name of its own, with what holds for all fields.
-  Fields& named(std::string_view name, std::string_view doc = {}) {
+  Fields& named(std::string_view name, Doc doc = {}) {
     type_.name = name;
     type_.doc = doc;
     return *this;

@@ -118,7 +118,7 @@ Type generation_inputs(Fields<Generation>) {
       .of("weights_kernel", "what the runtime's stack multiplies with them; null where the profile does not say",
           [](const I& i) { return i.setup->weights_kernel; })
       .when([](const I& i) { return !i.setup->weights_kernel.empty(); })
-      .of<&I::kv>("kv: KV cache", "likewise")
+      .of<&I::kv>("kv: KV type", "likewise")
       .of("activations", "likewise", [](const I& i) { return i.setup->execution.activations; })
       .of<&I::options>("options", "likewise")
       .of("runtime", "the runtime profile; null for the speed of light",

@@ -178,7 +178,7 @@ Fields<R> named_model_and_device() {
 // R::beyond() says in which ways it is extrapolated, R::bands() how far like predictions were off, and R::kAlso what
 // its phases tell.
 template <class R, Type (*Inputs)(Fields<R>)>
-Fields<R> answer_fields(std::string_view bands_doc) {
+Fields<R> answer_fields(Doc bands_doc) {
   constexpr auto fits = [](const R& r) { return r.estimate->fits; };
   return Fields<R>()
       .template json<&R::label>(
@@ -198,7 +198,7 @@ Fields<R> answer_fields(std::string_view bands_doc) {
       .where(fits);
 }
 template <class R>
-Fields<R> with_phases(Fields<R> fields, std::string_view phases_doc) {
+Fields<R> with_phases(Fields<R> fields, Doc phases_doc) {
   return std::move(fields)
       .of("roofs", "what the device could do at best", [](const R& r) { return Roofs{r.setup->device}; })
       .of("phases", phases_doc, [](const R& r) { return phases_of(*r.estimate, r.cluster, R::kAlso); })

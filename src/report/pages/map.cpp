@@ -123,7 +123,7 @@ Table comparison(const MappingStudy& study) {
   const double times = study.given()->simulated / study.best().simulated;
   const std::string slower =
       times < 1 + kAlike ? "as fast" : slower_text(study.best().description, study.given()->description);
-  return transposed(
+  Table t = transposed(
       table_of(times <= 1 ? "Given mapping (none that was found is faster)"
                           : fmt::format("Given mapping ({} times the best: {})", Rounded{times, 3}, slower),
                rows,
@@ -131,6 +131,17 @@ Table comparison(const MappingStudy& study) {
                "matrix_busy_s: matrix units, dram_bytes: DRAM traffic, noc_bytes: from tile to tile, sram_bytes: SRAM "
                "of a tile, split, block, stays, feeds, results"),
       "<, <given, <best");
+  // How long each resource is busy, of the time.
+  const auto add_share = [&](std::size_t line, auto&& seconds) {
+    for (std::size_t i = 0; i < std::size(rows); ++i) {
+      const double share = seconds(rows[i].description().traffic) / rows[i].mapping().simulated;
+      t.rows[line][i + 1] += fmt::format(" ({})", Share{share});
+    }
+  };
+  add_share(3, [&](const auto& traffic) { return traffic.dram() / study.study->machine().dram; });
+  add_share(4, [](const auto& traffic) { return traffic.link; });
+  add_share(5, [](const auto& traffic) { return traffic.matrix; });
+  return t;
 }
 
 std::string published_splits(const MappingStudy& study) {

@@ -181,9 +181,15 @@ Table capacity_table(std::string title, Bytes capacity, std::vector<std::pair<st
 
 Table device_memory_table(std::string title, const cost::Memory& m, Bytes capacity) {
   std::vector<std::pair<std::string, Bytes>> rows = {
-      {"weights", m.weights},          {"gradients", m.gradients},           {"optimiser state", m.optimizer},
-      {"KV cache", m.kv_cache},        {"recurrent state", m.state},         {"draft: weights", m.draft},
-      {"draft: cache", m.draft_cache}, {"activations (peak)", m.activation}, {"workspace", m.workspace},
+      {"weights", m.weights},
+      {"gradients", m.gradients},
+      {"optimiser state", m.optimizer},
+      {"KV cache", m.kv_cache},
+      {"recurrent state", m.state},
+      {"draft: weights", m.draft},
+      {"draft: cache", m.draft_cache},
+      {m.gradients.value > 0 ? "activations kept" : "activations (peak)", m.activation},
+      {"workspace", m.workspace},
       {"runtime reserve", m.reserve}};
   std::erase_if(rows, [](const auto& row) { return row.second.value == 0; });
   rows.emplace_back("total", m.total());
