@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 
-#include "mapper/tile/machine.h"
 #include "mapper/tile/description.h"
+#include "mapper/tile/machine.h"
 
 namespace llmperf::mapper::tile {
 
