@@ -6,18 +6,18 @@ namespace llmperf::result {
 namespace {
 
 template <class R>
-Fields<R> model_device_and_runtime() {
-  return model_and_device<R>().of("runtime", "the profile's name; null: the speed of light", [](const R& r) {
+Fields<R> model_device_and_runtime(Fields<R> f) {
+  return model_and_device(std::move(f)).of("runtime", "the profile's name; null: the speed of light", [](const R& r) {
     return r.setup->profile ? std::optional(r.setup->profile->name) : std::nullopt;
   });
 }
 
 }  // namespace
 
-Type compared_inputs(Fields<TextComparison>) {
+Type compared_inputs(Fields<TextComparison> f) {
   using I = TextComparison;
   using S = estimate::Scenario;
-  return model_device_and_runtime<I>()
+  return model_device_and_runtime(std::move(f))
       .of<&I::execution>("execution", "as asked for; null: the runtime's own")
       .when([](const I& i) { return !i.execution.empty(); })
       .of<&I::scenario, &S::batch>("batch", "requests that are prefilled together")
@@ -33,11 +33,11 @@ Type compared_inputs(Fields<TextComparison>) {
       .of("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; });
 }
 
-Type compared_video_inputs(Fields<VideoComparison>) {
+Type compared_video_inputs(Fields<VideoComparison> f) {
   using I = VideoComparison;
   using V = estimate::VideoSetup;
   using E = graph::VideoExecution;
-  return model_device_and_runtime<I>()
+  return model_device_and_runtime(std::move(f))
       .of("height", "pixels", [](const I& i) { return i.setup->execution.shape.size.height; })
       .of("width", "pixels", [](const I& i) { return i.setup->execution.shape.size.width; })
       .of("frames", "of a video", [](const I& i) { return i.setup->execution.shape.frames; })

@@ -61,10 +61,10 @@ Type host_share(Fields<Generation> f) {
       .only_when([](const O& o) { return !expert_layers(o).empty(); });
 }
 
-Type generation_inputs(Fields<Generation>) {
+Type generation_inputs(Fields<Generation> f) {
   using I = Generation;
   constexpr auto sees = [](const I& i) { return i.estimate->scenario.images > 0; };
-  return named_model_and_device<I>()
+  return named_model_and_device(std::move(f))
       .of<&I::estimate, &Estimate::scenario, &estimate::Scenario::batch>("batch",
                                                                          "requests that are prefilled together")
       .of("prompt_tokens: prompt", "of each request, but those of its images",
@@ -394,10 +394,10 @@ std::optional<double> Training::cost_per_million_tokens() const {
   return one ? std::optional(1e6 * *one) : std::nullopt;
 }
 
-Type training_inputs(Fields<Training>) {
+Type training_inputs(Fields<Training> f) {
   using I = Training;
   using E = estimate::TrainingEstimate;
-  return named_model_and_device<I>()
+  return named_model_and_device(std::move(f))
       .row("plan", "as text", [](const I& i) { return graph::to_text(i.estimate->plan); })
       .row("devices", "of the plan", [](const I& i) { return i.estimate->plan.devices(); })
       .of<&I::estimate, &E::scenario, &estimate::TrainingScenario::global_batch>("global_batch", "sequences of a step")
@@ -534,11 +534,11 @@ Type fields_of(Fields<model::VideoShape> f) {
       .json<&S::tokens>("tokens", "of a video");
 }
 
-Type video_inputs(Fields<Video>) {
+Type video_inputs(Fields<Video> f) {
   using I = Video;
   using S = estimate::VideoSetup;
   using X = graph::VideoExecution;
-  return named_model_and_device<I>()
+  return named_model_and_device(std::move(f))
       .flat<&I::setup, &S::execution, &X::shape>("shape", "of a video")
       .of<&I::setup, &S::execution, &X::videos>("videos", "generated together")
       .of("steps", "of denoising", [](const I& i) { return i.setup->scenario.steps; })

@@ -156,8 +156,8 @@ Type fields_of(Fields<estimate::OpGroup> f);
 
 // The first fields of what a result was computed with, which has a setup.
 template <class R>
-Fields<R> model_and_device() {
-  return Fields<R>()
+Fields<R> model_and_device(Fields<R> f) {
+  return f
       .of("model", "the model",
           [](const R& r) {
             return Source{r.setup->execution.model->name, r.setup->execution.model->source};
@@ -168,8 +168,8 @@ Fields<R> model_and_device() {
 }
 // … and their names in rows.
 template <class R>
-Fields<R> named_model_and_device() {
-  return model_and_device<R>()
+Fields<R> named_model_and_device(Fields<R> f) {
+  return model_and_device(std::move(f))
       .row("model", "its name", [](const R& r) { return std::string_view(r.setup->execution.model->name); })
       .row("hardware", "its name", [](const R& r) { return std::string_view(r.setup->device->name); });
 }

@@ -92,10 +92,10 @@ Type fields_of(Fields<TrafficSent> f) {
       .of<&T::seed>("seed", "of what is random, of the first run");
 }
 
-Type serving_inputs(Fields<Serving>) {
+Type serving_inputs(Fields<Serving> f) {
   using I = Serving;
   constexpr auto apart = [](const I& i) { return i.deployed->deployment.decode.has_value(); };
-  return model_and_device<I>()
+  return model_and_device(std::move(f))
       .of("weights", "what was used, also where it was left to llmperf",
           [](const I& i) { return i.setup->execution.weights.name; })
       .of("weights_kernel", "what the runtime's stack multiplies with them; null where the profile does not say",

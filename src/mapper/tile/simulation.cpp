@@ -866,7 +866,8 @@ class Simulation {
     const std::int64_t before = t.sent[kStart] - s_.start_slots;
     if (before < 0) return 0;
     const std::int64_t last = program_.last_step(before);
-    return t.ended() <= last ? kNever : t.ends[tiles_.slot(last)];
+    if (t.ended() <= last) return kNever;
+    return t.ends[tiles_.slot(last)];
   }
   // The step that needs an operand of a block.
   std::int64_t needed_at(Kind kind, std::int64_t block) const {

@@ -307,7 +307,7 @@ std::optional<TileMapper::Placed> TileMapper::placed(const graph::Op& op, const 
     set(attention->tiles);
     if (profile_) kernel = Kernel::attention;
   }
-  return Placed{std::move(*problem), &array(operands, kernel)};
+  return Placed{*problem, &array(operands, kernel)};
 }
 
 const Machine& TileMapper::machine(Dtype dtype) const { return array({.dtype = dtype}, Kernel::product).machine; }

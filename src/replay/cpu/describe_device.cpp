@@ -112,10 +112,10 @@ std::vector<MeasuredPeak> measure_peaks(ThreadPool& pool, const Kernels& kernels
       [&](std::int64_t rounds) { use(static_cast<double>(kernels.fma(rounds))); });
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512bf16")) {  // 16 sums of 2 products
-    add("matrix", Dtype::bf16, 16 * 2 * 2 * kChains, "vdpbf16ps in registers", multiply_bf16);
+    add("matrix", Dtype::bf16, std::int64_t{16} * 2 * 2 * kChains, "vdpbf16ps in registers", multiply_bf16);
   }
   if (__builtin_cpu_supports("avx512vnni")) {  // 16 sums of 4 products
-    add("matrix", Dtype::int8, 16 * 4 * 2 * kChains, "vpdpbusd in registers", multiply_int8);
+    add("matrix", Dtype::int8, std::int64_t{16} * 4 * 2 * kChains, "vpdpbusd in registers", multiply_int8);
   }
 #endif
   return peaks;

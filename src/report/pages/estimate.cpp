@@ -168,12 +168,12 @@ Paragraph sentence(const Generation& g) {
 // What a step is made of, and what of it each part takes.
 Table step_table(const Phase& p) {
   Table t = titled(fmt::format("Step of {} sequences", p.first.count), "<part, time, of the step");
-  const auto add = [&](std::string name, auto&& takes) {
+  const auto add = [&](std::string_view name, auto&& takes) {
     Seconds sum;
     for (std::size_t i = 0; i < p.ops.size(); ++i) {
       if (takes(p.ops[i].op)) sum += p.ops[i].step_time();
     }
-    if (sum.value > 0) add_row(t, std::move(name), sum, Share{sum / p.time});
+    if (sum.value > 0) add_row(t, name, sum, Share{sum / p.time});
   };
   const auto own = [](const graph::Op& op) { return !std::holds_alternative<graph::Overhead>(op.body); };
   add("products, norms and exchanges of all tokens", [&](const graph::Op& op) {

@@ -77,7 +77,7 @@ Table time_table(const TrainingEstimate& e) {
   Table t = titled(fmt::format("Time of a step (one device{})",
                                e.plan.pipeline > 1 ? fmt::format(" of stage {}", e.busiest_stage + 1) : ""),
                    "<what, time, of the step");
-  const auto row = [&](std::string what, Seconds time) { add_row(t, std::move(what), time, Share{time / e.time}); };
+  const auto row = [&](std::string_view what, Seconds time) { add_row(t, what, time, Share{time / e.time}); };
   const std::string batches = fmt::format("{} micro-batch{}", e.micro_batches, e.micro_batches == 1 ? "" : "es");
   for (const std::size_t pass : {0U, 1U}) {
     const Phase& p = e.phases[pass];
