@@ -17,7 +17,7 @@ bool is_plain(std::string_view text) {
     std::array<bool, 256> plain = {};
     for (const unsigned char c :
          std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. :/")) {
-      plain[c] = true;
+      plain[static_cast<unsigned char>(c)] = true;
     }
     return plain;
   }();
