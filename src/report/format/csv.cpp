@@ -15,8 +15,7 @@ namespace {
 bool is_plain(std::string_view text) {
   constexpr auto kPlain = [] {
     std::array<bool, 256> plain = {};
-    for (const unsigned char c :
-         std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. :/")) {
+    for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. :/")) {
       plain[static_cast<unsigned char>(c)] = true;
     }
     return plain;
