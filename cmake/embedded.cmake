@@ -2,14 +2,14 @@
 # has its source, and of those that link it. So only the object of that source waits for it.
 
 # models/, hardware/, programs/ and scenarios/ become constants, so that the binary needs no files at run time.
-file(GLOB data CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/models/*.yaml ${PROJECT_SOURCE_DIR}/hardware/devices/*.yaml
+file(GLOB LLMPERF_DATA_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/models/*.yaml ${PROJECT_SOURCE_DIR}/hardware/devices/*.yaml
   ${PROJECT_SOURCE_DIR}/hardware/runtimes/*.yaml ${PROJECT_SOURCE_DIR}/hardware/engines/*.yaml
   ${PROJECT_SOURCE_DIR}/hardware/measurements/*.csv ${PROJECT_SOURCE_DIR}/hardware/traces/*.csv
   ${PROJECT_SOURCE_DIR}/programs/*.yaml ${PROJECT_SOURCE_DIR}/scenarios/*.yaml)
 set(LLMPERF_DATA_SOURCE ${PROJECT_BINARY_DIR}/embedded/data.cpp)
 add_custom_command(OUTPUT ${LLMPERF_DATA_SOURCE}
   COMMAND llmperf_embed_data ${LLMPERF_DATA_SOURCE} ${PROJECT_SOURCE_DIR}
-  DEPENDS llmperf_embed_data ${data} COMMENT "Embedding models and devices")
+  DEPENDS llmperf_embed_data ${LLMPERF_DATA_FILES} COMMENT "Embedding models and devices")
 add_custom_target(llmperf_data DEPENDS ${LLMPERF_DATA_SOURCE})
 
 # What the HTML report calls things, and the scripts of completion: texts that a function returns.

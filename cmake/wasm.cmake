@@ -40,7 +40,7 @@ function(llmperf_build_engine)
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${source} -DFOLDER=${folder} -DEMBED=$<TARGET_FILE:llmperf_embed_data>
       -DEMCMAKE=${LLMPERF_EMCMAKE} "-DGENERATOR=${CMAKE_GENERATOR}" -DMAKE=${CMAKE_MAKE_PROGRAM}
       "-DHEADERS=${json};${fmt};/usr/include" -DVERSION=${PROJECT_VERSION} -P ${script}
-    DEPENDS llmperf_embed_data ${sources} ${script}
+    DEPENDS llmperf_embed_data ${LLMPERF_DATA_FILES} ${sources} ${script}
     COMMENT "Compiling the engine of pages to WebAssembly" VERBATIM)
   add_custom_target(llmperf_engine ALL DEPENDS ${files})
   set(LLMPERF_ENGINE_FILES ${files} PARENT_SCOPE)

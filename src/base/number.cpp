@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <span>
 
 namespace llmperf {
@@ -161,14 +162,11 @@ std::string format_significant(double value, int digits) {
 }
 
 void append_shortest(std::string& out, double value) {
-  constexpr double kAllWhole = 9007199254740992.0;
-  if (value == std::floor(value) && std::abs(value) < kAllWhole) {
+  if (is_whole(value)) {
     const fmt::format_int digits(static_cast<std::int64_t>(value));
     out.append(digits.data(), digits.size());
   } else {
-    fmt::memory_buffer digits;
-    fmt::format_to(fmt::appender(digits), "{}", value);
-    out.append(digits.data(), digits.size());
+    fmt::format_to(std::back_inserter(out), "{}", value);
   }
 }
 

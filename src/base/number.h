@@ -2,6 +2,7 @@
 // unit that fits the dimension asked for. Nothing is guessed: "24GB" is 24e9 bytes and "24GiB" is 24 * 2^30.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,8 +36,11 @@ std::string format_bandwidth(BytesPerSecond r);   // "1008 GB/s": as datasheets 
 std::string format_seconds(Seconds t);            // "15.32 ms"
 std::string format_count(double count);           // "7,721,324,544" (integers, thousands separated)
 std::string format_share(double ratio);           // "93.4 %" of a ratio 0.934, always one decimal
-std::string format_significant(double value, int digits = 4);
-// The shortest text that reads back the same; whole numbers without an exponent as far as doubles hold them all.
-void append_shortest(std::string& out, double value);  // without trailing zeros: "0.125", "24"
+std::string format_significant(double value, int digits = 4);  // without trailing zeros: "0.125", "24"
+
+// Whether it is a whole number, of those that doubles hold all of.
+inline bool is_whole(double value) { return value == std::floor(value) && std::abs(value) < 9007199254740992.0; }
+// The shortest text that reads back the same; whole numbers without an exponent.
+void append_shortest(std::string& out, double value);
 
 }  // namespace llmperf

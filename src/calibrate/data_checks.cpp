@@ -172,6 +172,10 @@ std::vector<std::string> check_roofs(const Measurements& measurements, std::span
     const Row& first = measurements.rows[rows.front()->row];
     const bool steps = std::holds_alternative<StepRow>(first.of);
     const auto refuse = [&](std::size_t count, std::string_view how, std::string_view unit) {
+      if (measurements.timed_here) {
+        warnings.push_back(fmt::format("{} of {} {} rows are {}", count, rows.size(), kind, how));
+        return;
+      }
       problems.push_back({measurements.where(first),
                           fmt::format("{} of {} {} rows are {}", count, rows.size(), kind, how),
                           fmt::format("{} looks like {}", steps ? "latency_ms" : "latency_us", unit)});

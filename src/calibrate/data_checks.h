@@ -34,8 +34,8 @@ struct RowLimits {
 RowLimits limits_on(const hardware::Device& device, std::size_t row, double roof, double kernels, std::string kind);
 
 // Compares rows with their roofs; returns warnings. Throws Error(bad_input) when most rows of a kind are faster than
-// that, or most are hundreds of times slower than roof and launches: then the latencies
-// are in another unit or of other hardware.
+// that, or most are hundreds of times slower than roof and launches: then the latencies are in another unit or of other
+// hardware. Of rows that were timed here, on a machine that may have had other work, that is a warning as well.
 std::vector<std::string> check_roofs(const Measurements& measurements, std::span<const RowLimits> limits);
 
 }  // namespace llmperf::calibrate

@@ -106,6 +106,7 @@ struct Measurements {
   std::vector<std::string> extra_columns;  // of all files
   std::vector<Row> rows;
   std::vector<Diagnostic> refused;  // what is wrong with lines that are no rows, in the order of files
+  bool timed_here = false;          // by this program, which knows the unit of its latencies
 
   // Extra columns that nothing reads: all but kUntrustedColumn.
   std::vector<std::string> unused_columns() const;

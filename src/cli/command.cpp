@@ -262,6 +262,10 @@ std::vector<std::string> renamed(const Command& command, const std::vector<std::
     const bool is_value = before != nullptr && before->holds_flags();
     const Flag* flag = flags && is_flag(word) && !is_value ? command.find(name) : nullptr;
     std::string value = flag == nullptr ? "" : word.substr(name.size());
+    // Where no flags are asked for, what is one is the next one.
+    const bool wants_value = before != nullptr && before->takes_value() && !before->is_argument() && !is_value;
+    if (flag != nullptr && wants_value) throw without_value(*before);
+    if (!value.empty() && !flag->takes_value()) throw Error::bad_input(flag->name + " takes no value", "leave it out");
     if (value == "=") throw without_value(*flag);
     if (!value.empty() && !value.starts_with('=')) value.insert(0, "=");
     out.push_back(flag == nullptr ? word : flag->name + value);
@@ -272,13 +276,9 @@ std::vector<std::string> renamed(const Command& command, const std::vector<std::
 // What CLI11 has read for a flag.
 void take(const Command& command, const Flag& flag, const std::vector<std::string>& values, Apply apply) {
   for (const std::string& value : values) {
-    if (!flag.takes_value() && value != "true") throw Error::bad_input(flag.name + " takes no value", "leave it out");
     if (command.hidden) continue;  // words of another command line, as far as they are typed
     if (flag.is_argument() && value.empty()) throw Error::bad_input("an argument is empty");
-    // Where no flags are asked for, what is one is the next one.
-    const bool next_flag = !flag.is_argument() && !flag.holds_flags() && is_flag(value) &&
-                           command.find(known_flag(command, value)) != nullptr;
-    if (value.empty() || next_flag) throw without_value(flag);
+    if (value.empty()) throw without_value(flag);
     if (flag.words.empty() || contains(flag.words, value)) continue;
     throw Error::bad_input(fmt::format("{}: there is no {}", flag.name, quote(value)),
                            name_hint(value, flag.offered()));
@@ -327,6 +327,7 @@ void build(CLI::App& app, const Command& command, Apply apply) {
     CLI::Option& option = *app.add_option(
         flag.letter.empty() ? flag.name : flag.letter + "," + flag.name,
         [&app, &command, &flag, apply](const CLI::results_t& values) {
+          if (app.get_help_ptr()->count() > 0) return true;  // the page is asked for, whatever the values are
           take(command, flag, values, apply);
           for (const Flag& other : command.flags) {
             if (other.unless == flag.name) app.get_option(other.name)->required(false);
@@ -358,7 +359,9 @@ std::vector<Given> given_to(const CLI::App& app, const Command& command) {
   for (const CLI::Option* option : app.parse_order()) {
     const Flag* flag = command.find(option->get_name());
     if (flag == nullptr) continue;
-    const std::string value = flag->takes_value() ? option->results().at(counts[option]++) : "";
+    const std::size_t at = counts[option]++;
+    if (flag->takes_value() && at >= option->results().size()) continue;  // CLI11 reads "[]" as no value
+    const std::string value = flag->takes_value() ? option->results()[at] : "";
     given.push_back({flag->name, value, flag->takes_value() && value == flag->otherwise});
   }
   return given;
@@ -371,8 +374,12 @@ Words read_words(Command& root, std::vector<std::string> words, Apply apply) {
   Command* command = &root.described();
   // CLI11 hides an unknown command behind "a subcommand is required".
   while (!command->commands.empty()) {
-    const auto name = std::find_if(words.begin(), words.end(), [](const std::string& word) { return !is_flag(word); });
-    if (name == words.end()) break;
+    auto name = words.begin();
+    for (; name != words.end() && is_flag(*name) && *name != "--"; ++name) {
+      const bool known = *name == "--help" || *name == "-h" || command->find(known_flag(*command, *name)) != nullptr;
+      if (!known) throw unknown_flag(*command, *name);
+    }
+    if (name == words.end() || *name == "--") break;
     Command* inner = command->find_command(*name);
     if (inner == nullptr) {
       std::vector<std::string> names;

@@ -10,7 +10,6 @@
 #include <exception>
 #include <new>
 
-#include "base/text.h"
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -128,8 +127,8 @@ namespace {
 void describe_help(Command& command) {
   auto& words = command.runs(+[](const std::vector<std::string>& of, const Context&) {
     Command root = all_commands();
-    std::vector<std::string> asked = of;
-    asked.emplace_back("--help");
+    std::vector<std::string> asked = {"--help"};  // first: behind a flag it would be its value
+    asked.insert(asked.end(), of.begin(), of.end());
     write_stdout(*read_words(root, asked, Apply::no).page);
     return kExitDone;
   });

@@ -164,9 +164,12 @@ Request changed(const Request& request, const std::string& line) {
     throw Error::bad_input(fmt::format("--against: {} is no flag of a request", flag), "leave it out");
   }
   try {
-    read_words(fields, words, Apply::yes);
+    if (read_words(fields, words, Apply::yes).page) throw Error::bad_input("unknown flag '--help'");
   } catch (const Error& error) {
-    throw prefixed(error, "--against: ");
+    const Diagnostic& first = error.diagnostics().front();
+    const bool has_hint = !first.hint.empty();
+    throw prefixed(has_hint ? error : Error::bad_input(first.message, "--against '--weights w4a16 --batch 8'"),
+                   "--against: ");
   }
   return second;
 }

@@ -216,9 +216,7 @@ Answer limits_answer(const LimitsFlags& flags, const Context& context) {
   for (const model::ModelFile& file : models) {
     const model::Decoder& decoder = file.decoder;
     report::ModelLimits row{decoder.name, {}};
-    for (const graph::Problem& problem : graph::problems(decoder, {.tensor = devices})) {
-      throw Error::bad_input(problem.message, problem.hint);
-    }
+    graph::refuse(graph::problems(decoder, {.tensor = devices}));
     for (const auto& p : precisions) row.limits.push_back(compute_limits(decoder, device, p, flags.units, devices));
     limits.models.push_back(std::move(row));
     if (scenario) limits.speculation = speculative_study(flags, *scenario, decoder, device, precisions.front());

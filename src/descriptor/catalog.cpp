@@ -365,6 +365,8 @@ std::string_view replacing(std::string_view source) {
   return file.substr(before == std::string_view::npos ? 0 : before + 2);
 }
 
+bool is_built_in(Kind kind, const std::string& name) { return find(kind, name).embedded != nullptr; }
+
 Document load(Kind kind, const std::string& name_or_path) {
   const JsonRules rules = kind == Kind::model ? kConfigRules : JsonRules();
   if (is_inline(name_or_path)) return parse_json(name_or_path, "inline.json", rules);

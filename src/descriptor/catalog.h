@@ -73,6 +73,8 @@ struct ModelName {
 ModelName read_model_name(std::string_view given);
 // Names known for `kind` (search path and embedded), sorted, unique.
 std::vector<std::string> names(Kind kind);
+// Whether a name means a built-in file, and none of the search path in its place.
+bool is_built_in(Kind kind, const std::string& name);
 // The document a name or path means. Throws Error(bad_input): unknown name with the nearest ones, or what parse_file
 // throws.
 Document load(Kind kind, const std::string& name_or_path);

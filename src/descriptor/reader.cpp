@@ -23,6 +23,14 @@ std::string found(const Node& node) {
   return (node.quoted ? "the string " : "") + quote(node.scalar);
 }
 
+std::vector<std::string> once_each(const std::vector<std::string>& keys) {
+  std::vector<std::string> once;
+  for (const std::string& key : keys) {
+    if (!contains(once, key)) once.push_back(key);
+  }
+  return once;
+}
+
 bool is_plain(const Node& node) { return node.kind == Node::Kind::scalar && !node.quoted; }
 
 // Why a scalar that looks like a number is not taken for one; empty when it does not look like one.
@@ -97,13 +105,14 @@ Reader::Reader(const Node& node, Problems& problems, std::string what)
   }
 }
 
-bool Reader::has(std::string_view key) const {
-  const Node* value = node_->find(key);
-  return value != nullptr && value->kind != Node::Kind::null;
-}
+bool Reader::has(std::string_view key) const { return value_of(key) != nullptr; }
 
 const Node* Reader::find(std::string_view key) {
   asked_.emplace_back(key);
+  return value_of(key);
+}
+
+const Node* Reader::value_of(std::string_view key) const {
   const Node* value = node_->find(key);
   return value != nullptr && value->kind != Node::Kind::null ? value : nullptr;
 }
@@ -291,9 +300,7 @@ void Reader::finish(std::string_view advice) {
   for (const Node::Entry& entry : node_->entries) {
     if (std::ranges::find(asked_, entry.key) != asked_.end()) continue;
     if (problems_->full()) return;
-    for (const std::string& key : asked_) {
-      if (!told && !contains(known, key)) known.push_back(key);
-    }
+    if (!told) known = once_each(asked_);
     std::string hint = told && nearest_names(entry.key, known).empty() ? "" : name_hint(entry.key, known);
     if (!advice.empty() && !told) hint += (hint.empty() ? "" : " ") + std::string(advice);
     told = true;

@@ -96,6 +96,7 @@ class Reader {
   const std::string& what() const { return what_; }
 
  private:
+  const Node* value_of(std::string_view key) const;  // null where there is none, or null
   const Node* require(std::string_view key);
   std::int64_t read_int(std::string_view key, const Node& node, IntRange range);
   double read_double(std::string_view key, const Node& node, double min, double max);
@@ -106,8 +107,8 @@ class Reader {
 
   const Node* node_;
   Problems* problems_;
-  std::string what_;  // "model", "device", … for messages
-  std::vector<std::string> asked_;
+  std::string what_;                // "model", "device", … for messages
+  std::vector<std::string> asked_;  // with repetitions
 };
 
 }  // namespace llmperf::descriptor

@@ -112,8 +112,7 @@ Estimator::Estimator(Setup setup)
 
 void Estimator::set_draft_tokens(std::int64_t tokens) {
   estimate::set_draft_tokens(tokens, setup_);
-  largest_batches_.clear();
-  longest_contexts_.clear();
+  limits_ = {};
   draft_->setup_.serving.drafts = tokens;
 }
 
@@ -123,8 +122,7 @@ void Estimator::set_plan(const graph::Plan& plan) {
   e.split = split_layers();
   if (draft_) draft_->set_plan(draft_plan(*draft_->setup_.execution.model, plan));
   stages_.clear();
-  largest_batches_.clear();
-  longest_contexts_.clear();
+  limits_ = {};
   for (std::int64_t i = 0; i < plan.pipeline; ++i) {
     stages_.push_back({e.split.layers_of_kinds(*e.model, i), cost::stage_weight_bytes(e, i)});
     if (i == 0) stages_.back().weights += cost::vision_weight_bytes(e);
@@ -289,18 +287,17 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
     set_draft_tokens(best);
   }
   run_drafts(scenario, result);
+  limits(scenario, result);
 }
 
 void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
   result.scenario = scenario;
   const PlacedMemory placed = placed_memory(scenario);
   result.memory = placed.device;
-  result.capacity = capacity(fullest_stage(scenario));
+  result.capacity = placed.capacity;
   result.host_memory = placed.host;
   result.host_capacity = host_capacity();
-  result.fits =
-      result.memory.total() <= result.capacity && (!setup_.host || placed.host.total() <= result.host_capacity);
-  limits(scenario, result);
+  result.fits = room(placed).value >= 0;
   if (!result.fits) {
     result.phases.clear();
     result.spending = {};
@@ -609,10 +606,7 @@ void Estimator::find_pieces(const Scenario& scenario) {
       std::int64_t like = all.steps - 1;
       std::int64_t other = all.steps;
       if (like > begin && !same_ops(all.at(begin), all.at(like))) other = std::exchange(like, begin);
-      while (other - like > 1) {
-        const std::int64_t middle = like + (other - like) / 2;
-        (same_ops(all.at(begin), all.at(middle)) ? like : other) = middle;
-      }
+      like = bisect(like, other, [&](std::int64_t step) { return same_ops(all.at(begin), all.at(step)); }).first;
       pieces_.push_back({all.at(begin), like - begin + 1});
       begin = like + 1;
     }
@@ -731,6 +725,7 @@ Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   PlacedMemory m;
   const std::size_t fullest = fullest_stage(s);
   m.device = stage_memory(s, fullest);
+  m.capacity = capacity(fullest);
   m.host.weights = host_weights_;
   if (draft_) m.host.draft = draft_->host_weights_;
   if (e.weights.gguf) {
@@ -818,9 +813,10 @@ std::size_t Estimator::fullest_stage(const Scenario& s) const {
   return fullest;
 }
 
-Bytes Estimator::room(const Scenario& scenario) const {
-  const PlacedMemory m = placed_memory(scenario);
-  const Bytes device = capacity(fullest_stage(scenario)) - m.device.total();
+Bytes Estimator::room(const Scenario& scenario) const { return room(placed_memory(scenario)); }
+
+Bytes Estimator::room(const PlacedMemory& m) const {
+  const Bytes device = m.capacity - m.device.total();
   return setup_.host ? std::min(device, host_capacity() - m.host.total()) : device;
 }
 
@@ -865,8 +861,8 @@ void Estimator::limits(const Scenario& scenario, Estimate& result) {
   any_batch.batch = 0;
   Scenario any_prompt = scenario;
   any_prompt.prompt = 0;
-  result.largest_batch = once(largest_batches_, any_batch, [&] { return largest_batch(scenario); });
-  result.longest_context = once(longest_contexts_, any_prompt, [&] { return longest_context(scenario); });
+  result.largest_batch = once(limits_.batches, any_batch, [&] { return largest_batch(scenario); });
+  result.longest_context = once(limits_.contexts, any_prompt, [&] { return longest_context(scenario); });
 }
 
 }  // namespace llmperf::estimate

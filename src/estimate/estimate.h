@@ -222,7 +222,9 @@ class Estimator {
   struct PlacedMemory {
     cost::Memory device;
     cost::Memory host;
+    Bytes capacity;  // of the device
   };
+  Bytes room(const PlacedMemory& memory) const;
   PlacedMemory placed_memory(const Scenario& scenario) const;
 
   Setup setup_;
@@ -238,7 +240,9 @@ class Estimator {
   std::vector<double> seconds_;  // scratch: the times of the ops of a step
   std::vector<double> sums_;
   // What limits() has found under this plan: of scenarios that differ in nothing that it depends on it is the same.
-  std::map<Scenario, std::int64_t> largest_batches_, longest_contexts_;
+  struct {
+    std::map<Scenario, std::int64_t> batches, contexts;
+  } limits_;
 };
 
 }  // namespace llmperf::estimate

@@ -495,12 +495,8 @@ class OpExplainer {
       };
       // The longest linear piece from here: with a kink inside, every longer one has it inside, too.
       std::int64_t good = std::min(begin + 1, end);
-      std::int64_t bad = end + 1;
       if (good < end && linear_to(end)) good = end;
-      while (bad - good > 1) {
-        const std::int64_t middle = good + (bad - good) / 2;
-        (linear_to(middle) ? good : bad) = middle;
-      }
+      good = bisect(good, end + 1, linear_to).first;
       pieces.push_back({begin, good, start, f(good)});
       sum += d(good - begin + 1) * (start + f(good)) / 2;
     }

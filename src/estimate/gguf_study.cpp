@@ -3,21 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/integer.h"
+
 namespace llmperf::estimate {
 namespace {
 
 bool device_holds(const Estimator& e, const Scenario& scenario) { return e.memory(scenario).total() <= e.capacity(); }
-
-// The numbers from `low` on that `holds` says yes to, and those up to `high` that it does not, are one behind the
-// other: the last of the first ones, and the first of the others.
-template <class Holds>
-std::pair<std::int64_t, std::int64_t> bisect(std::int64_t low, std::int64_t high, Holds&& holds) {
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (holds(middle) ? low : high) = middle;
-  }
-  return {low, high};
-}
 
 // The same without a profile.
 Choices at_the_speed_of_light(Choices choices) {

@@ -250,7 +250,7 @@ struct StepCost::Tables {
     Sum sum;
     std::vector<double> shares(points * stages);
     fill(sum, shares);
-    if (stages > 1) sum.stages = stage_seconds.emplace_back(std::move(shares)).data();
+    if (!shares.empty() && stages > 1) sum.stages = stage_seconds.emplace_back(std::move(shares)).data();
     return memo.add(key, sum);
   }
   void build(std::span<const SequenceGroup> step, graph::Part part) const {

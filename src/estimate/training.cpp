@@ -421,7 +421,6 @@ class TrainingPasses {
   graph::Graph ideal_graph_;
   graph::Graph forward_graph_;
   graph::Graph backward_graph_;
-  std::vector<Region> forward_regions_;
   KeptBytes kept_;
   Pass forward_;
   Pass backward_;

@@ -38,20 +38,35 @@ Head read_head(const std::string& file) {
                          {"name", "hardware", "engine", "tool", "workload", "preferred", "based_on", "families"});
   const auto said = [&](std::size_t i) { return join(found[i], ","); };
   Head head{file, said(0), said(1), said(2), said(3), said(4), said(5) == "true", found[7]};
-  if (head.name.empty()) head.profile();  // which says what is wrong with the file
+  // What somebody wrote is read whole, and what is wrong with it told, whether it will be chosen or not.
+  if (!descriptor::is_built_in(descriptor::Kind::runtime, file)) head.profile();
   // Of what is based on another profile, its engine.
   if (head.engine.empty() && !found[6].empty()) head.engine = read_head(found[6].front()).engine;
   return head;
+}
+
+// Whether a file of somebody's own is about the device, as far as one sees without reading it.
+bool seems_about(const Device& device, std::string_view text) {
+  const auto lines = split(text, '\n');
+  return std::ranges::any_of(lines, [&](std::string_view line) {
+    const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
+    return (line.starts_with("hardware:") && has(device.name)) ||
+           (line.starts_with("families:") && (has(device.family) || has(kAnyFamily)));
+  });
 }
 
 // Those that are the device's own or defaults of its family.
 std::vector<Head> heads_for(const Device& device) {
   std::vector<Head> heads;
   for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
-    const auto found = descriptor::values(descriptor::Kind::runtime, file, {"hardware", "families"});
-    const std::vector<std::string>& families = found[1];
-    if (contains(found[0], device.name) || contains(families, device.family) || contains(families, kAnyFamily)) {
-      heads.push_back(read_head(file));
+    try {
+      const auto found = descriptor::values(descriptor::Kind::runtime, file, {"hardware", "families"});
+      const std::vector<std::string>& families = found[1];
+      if (contains(found[0], device.name) || contains(families, device.family) || contains(families, kAnyFamily)) {
+        heads.push_back(read_head(file));
+      }
+    } catch (const Error&) {  // another device's is told where that is asked for
+      if (seems_about(device, descriptor::load_text(descriptor::Kind::runtime, file).text)) throw;
     }
   }
   return heads;
@@ -310,8 +325,10 @@ class Lookup {
     std::copy_if(heads_.begin(), heads_.end(), std::back_inserter(own_), [&](const Head& head) {
       return head.hardware == device.name && (head.tool.empty() || head.tool == asked.tool || any_tool);
     });
-    for (const std::string& era : descriptor::names(descriptor::Kind::engine)) {
-      if (language_) engines_[era] = join(descriptor::values(descriptor::Kind::engine, era, {"engine"}).front(), "");
+    if (!language_) return;
+    for (const std::string& file : descriptor::names(descriptor::Kind::engine)) {
+      const auto found = descriptor::values(descriptor::Kind::engine, file, {"name", "engine"});
+      engines_.push_back({file, join(found[0], ""), join(found[1], "")});
     }
   }
 
@@ -357,8 +374,10 @@ class Lookup {
   // What it says of the era as far as it is known, else the family's default.
   RuntimeProfile lenient(const Asked& asked) const {
     const EngineEra* era = outright(asked.name);
-    if (era == nullptr)
-      era = era_by_text(eras_of(engine_of(asked.name)), device_.family, engine_of(asked.name), asked.version);
+    if (era == nullptr) {
+      const std::string engine = engine_of(asked.name);
+      era = era_by_text(eras_of(engine), device_.family, engine, asked.version);
+    }
     if (std::optional<RuntimeProfile> p = found(asked.name, era)) return *std::move(p);
     for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
       const std::vector<Head> of_family = classes(family);
@@ -370,26 +389,27 @@ class Lookup {
  private:
   // The device's own of that name, else its family's, else that of all; without a name the preferred one.
   std::optional<Head> fitted(const std::string& name) const {
-    for (const std::vector<Head>& some : {own_, classes(device_.family), classes(kAnyFamily)}) {
-      if (const Head* head = choose(some, name)) return *head;
+    if (const Head* head = choose(own_, name)) return *head;
+    for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
+      const std::vector<Head> of_family = classes(family);
+      if (const Head* head = choose(of_family, name)) return *head;
     }
     return std::nullopt;
   }
   // The engine that a name means by the rule for profiles, or "".
   std::string engine_of(const std::string& name) const {
     for (const std::string& prefix : prefixes(name)) {
-      for (const auto& [era, engine] : engines_) {
-        if (engine == prefix || era == prefix) return engine;
+      for (const EraHead& era : engines_) {
+        if (era.engine == prefix || era.name == prefix) return era.engine;
       }
     }
     return "";
   }
   // The era of that very name, which is its file's.
   const EngineEra* outright(const std::string& name) const {
-    const auto file = engines_.find(name);
-    if (file == engines_.end() || file->second == name) return nullptr;
-    const std::vector<EngineEra>& eras = eras_of(file->second);
-    return &*std::ranges::find(eras, name, &EngineEra::name);
+    const auto head = std::ranges::find_if(
+        engines_, [&](const EraHead& era) { return era.file == name && era.name == name && era.engine != name; });
+    return head == engines_.end() ? nullptr : &*std::ranges::find(eras_of(head->engine), name, &EngineEra::name);
   }
   // Kernels that come without an engine run under the present one.
   RuntimeProfile current(const Head& head) const {
@@ -408,7 +428,10 @@ class Lookup {
     std::optional<Head> head = fitted(era == nullptr || backend ? name : era->engine);
     if (head && (era == nullptr || !head->tool.empty())) return current(*head);
     if (head && head->engine == era->name) return head->profile();
-    if (era == nullptr) era = find_era(eras_of(engine_of(name)), device_.family, engine_of(name));
+    if (era == nullptr) {
+      const std::string engine = engine_of(name);
+      era = find_era(eras_of(engine), device_.family, engine);
+    }
     if (era == nullptr) return std::nullopt;
     if (!head) head = fitted("");
     return head ? std::optional(compose(head->profile(), *era, device_)) : std::nullopt;
@@ -425,8 +448,8 @@ class Lookup {
   const std::vector<EngineEra>& eras_of(const std::string& engine) const {
     return load_once(eras_, engine, [&] {
       std::vector<EngineEra> eras;
-      for (const auto& [era, of] : engines_) {
-        if (of == engine) eras.push_back(load_engine(era));
+      for (const EraHead& era : engines_) {
+        if (era.engine == engine) eras.push_back(load_engine(era.file));
       }
       return eras;
     });
@@ -435,10 +458,13 @@ class Lookup {
 
   const Device& device_;
   bool language_;
-  std::vector<Head> heads_;                                     // of the workload
-  std::vector<Head> own_;                                       // of the device
-  mutable std::map<std::string, std::vector<EngineEra>> eras_;  // read when they are asked for
-  std::map<std::string, std::string> engines_;                  // of each era, by its name: those of language models
+  std::vector<Head> heads_;  // of the workload
+  std::vector<Head> own_;    // of the device
+  struct EraHead {
+    std::string file, name, engine;
+  };
+  std::vector<EraHead> engines_;                                // those of language models
+  mutable std::map<std::string, std::vector<EngineEra>> eras_;  // by engine, read when they are asked for
 };
 
 RuntimeProfile chosen_profile(const Device& device, const std::string& text, UnknownRuntime unknown,

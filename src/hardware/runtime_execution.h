@@ -1,4 +1,4 @@
-// What the flags --options and --execution make of a runtime profile.
+// What `options` and `execution` make of a runtime profile.
 #pragma once
 
 #include <string_view>

@@ -244,11 +244,23 @@ RuntimeProfile defaults() {
   return profile;
 }
 
+// Whether what a profile's file is based on comes round to it, or to itself.
+bool goes_round(const std::string& file, const std::string& base) {
+  const std::size_t name = file.rfind('/') + 1;
+  std::vector<std::string> seen = {file.substr(name, file.rfind('.') - name)};
+  for (std::string next = base; !next.empty();) {
+    if (contains(seen, next)) return true;
+    seen.push_back(next);
+    next = join(descriptor::values(descriptor::Kind::runtime, next, {"based_on"}).front(), "");
+  }
+  return false;
+}
+
 // What a profile starts from: parameters and choices of the one it is based on.
 RuntimeProfile start(Reader& reader, const std::string& base) {
   RuntimeProfile profile = defaults();
   if (!base.empty()) {
-    if (reader.problems().file().ends_with(base + ".yaml")) {
+    if (goes_round(reader.problems().file(), base)) {
       reader.problem("based_on", "a profile cannot be based on itself");
     } else {
       profile = parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, base));

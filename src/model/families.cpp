@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <map>
 #include <vector>
@@ -510,6 +509,7 @@ constexpr Family kFamilies[] = {
 };
 // clang-format on
 constexpr std::span<const Family> kConfigFamilies = std::span(kFamilies).first(std::size(kFamilies) - 2);
+static_assert(kFamilies[kConfigFamilies.size()].name == "mamba2");  // the first that is read from GGUF files alone
 
 constexpr std::string_view kNeutralKeys[] = {
     // identity and files

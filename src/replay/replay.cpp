@@ -213,6 +213,7 @@ void add_rows(const Replay& replay, const std::string& hardware, calibrate::Meas
 
 calibrate::Measurements measurements_of(const Study& study) {
   calibrate::Measurements m;
+  m.timed_here = true;
   calibrate::Measurements::File& file = m.files.emplace_back();
   file.path = "replay";
   file.notes.push_back(fmt::format("Ops replayed by llmperf: {}; {} backend on {}.", study.what, study.device.backend,

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "descriptor/catalog.h"
 #include "hardware/runtime.h"
 #include "model/gguf/tensors.h"
@@ -17,6 +16,15 @@ namespace llmperf::request {
 namespace {
 
 using Names = std::vector<std::string>;
+
+// What a file says at a key. A file that cannot be read says nothing: names are offered where nobody asked for it.
+Names said(descriptor::Kind kind, const std::string& file, std::string_view key) {
+  try {
+    return descriptor::values(kind, file, {key}).front();
+  } catch (const Error&) {
+    return {};
+  }
+}
 
 }  // namespace
 
@@ -31,7 +39,7 @@ Names device_names() { return descriptor::names(descriptor::Kind::device); }
 Names host_names() {
   Names names;
   for (const std::string& file : device_names()) {
-    const Names kinds = descriptor::values(descriptor::Kind::device, file, {"kind"}).front();
+    const Names kinds = said(descriptor::Kind::device, file, "kind");
     if (kinds == Names{"cpu"} || kinds == Names{"soc"}) names.push_back(file);
   }
   return names;
@@ -40,8 +48,8 @@ Names host_names() {
 Names runtime_names() {
   std::set<std::string> names = {"none", "ollama"};
   const auto add = [&](descriptor::Kind kind, const std::string& file, std::string_view key) {
-    const Names said = descriptor::values(kind, file, {key}).front();
-    names.insert(said.begin(), said.end());
+    const Names found = said(kind, file, key);
+    names.insert(found.begin(), found.end());
   };
   for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
     add(descriptor::Kind::runtime, file, "name");

@@ -191,12 +191,18 @@ bool sharded_embedding(const Request& request) {
 
 namespace {
 
+// The one of `all` that the text names.
+template <class Enum, std::size_t N>
+Enum value_named(std::string_view field, std::string_view none, std::string_view text, const std::array<Enum, N>& all) {
+  std::array<std::string_view, N> names;
+  std::transform(all.begin(), all.end(), names.begin(), [](Enum value) { return name(value); });
+  return all[one_of(field, none, text, names)];
+}
+
 std::optional<Dtype> exchange_type(std::string_view field, const Text& text) {
   if (!text) return std::nullopt;
   constexpr std::array kTypes = {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::int8};
-  std::array<std::string_view, kTypes.size()> names;
-  std::transform(std::begin(kTypes), std::end(kTypes), names.begin(), [](Dtype type) { return name(type); });
-  return kTypes[one_of(field, "no type that tokens travel as:", *text, names)];
+  return value_named(field, "no type that tokens travel as:", *text, kTypes);
 }
 
 graph::Popularity routing_value(const std::string& text, const model::Decoder& model) {
@@ -766,10 +772,7 @@ void make_video(Resolved& r, Unused unused) {
 }  // namespace
 
 graph::Recompute recompute_value(const std::string& text) {
-  std::array<std::string_view, graph::kRecomputes.size()> names;
-  std::transform(std::begin(graph::kRecomputes), std::end(graph::kRecomputes), names.begin(),
-                 [](graph::Recompute r) { return graph::name(r); });
-  return graph::kRecomputes[one_of("recompute", "unknown way", text, names)];
+  return value_named("recompute", "unknown way", text, graph::kRecomputes);
 }
 
 std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan) {

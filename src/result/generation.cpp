@@ -140,8 +140,6 @@ Type fields_of(Fields<estimate::SpeculativeRound> f) {
       .of<&R::speedup>("speedup", "over plain decoding");
 }
 
-namespace {}  // namespace
-
 Type drafted(Fields<Generation> f) {
   using D = Generation;
   return f

@@ -85,9 +85,9 @@ struct VideoStageHeld {
   Bytes kept;
 };
 
-// Setup and estimate must outlive it.
 Type fields_of(Fields<VideoStageHeld> f);
 
+// Setup and estimate must outlive it.
 struct Video : Answer {
   static constexpr Also kAlso = Also::purpose;
   Video(const estimate::VideoSetup& s, const estimate::VideoEstimate& e)

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "base/version.h"
 #include "result/document.h"
@@ -78,7 +79,6 @@ class TextVisitor final : public Visitor {
   }
 
  private:
-  static bool is_whole(double value) { return value == std::floor(value) && std::abs(value) < 9007199254740992.0; }
   void put(std::string_view text) {
     begin_value();
     out_ += text;
@@ -125,7 +125,7 @@ class TextVisitor final : public Visitor {
 
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
-  if (value == std::floor(value) && std::abs(value) < 9007199254740992.0) return static_cast<std::int64_t>(value);
+  if (is_whole(value)) return static_cast<std::int64_t>(value);
   return value;
 }
 

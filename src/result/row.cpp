@@ -1,7 +1,5 @@
 #include "result/row.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "base/number.h"

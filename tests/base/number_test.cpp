@@ -114,6 +114,17 @@ TEST_CASE("significant digits have no trailing zeros and keep the whole part of 
   CHECK(format_significant(9.99996) == "10");
   CHECK(format_significant(123456) == "123456");
   CHECK(format_significant(-2.5) == "-2.5");
+  // Rounding carries into the next power of ten, and does not where it stops short of it.
+  CHECK(format_significant(999.94, 4) == "999.9");
+  CHECK(format_significant(999.96, 4) == "1000");
+  CHECK(format_significant(0.0099996, 4) == "0.01");
+  CHECK(format_significant(0.0099994, 4) == "0.009999");
+  CHECK(format_significant(9.4, 1) == "9");
+  CHECK(format_significant(9.6, 1) == "10");
+  CHECK(format_bytes(Bytes{999.94e9}) == "999.9 GB");
+  CHECK(format_bytes(Bytes{999.96e9}) == "1 TB");
+  CHECK(format_bytes_binary(Bytes{1023.4 * kGiB}) == "1023 GiB");
+  CHECK(format_bytes_binary(Bytes{1023.6 * kGiB}) == "0.9996 TiB");
   CHECK(format_significant(163.889, 3) == "164");
   CHECK(format_significant(1e-12) == "1e-12");
 }

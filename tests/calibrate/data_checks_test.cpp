@@ -24,7 +24,7 @@ bool warns(const std::vector<std::string>& warnings, const std::string& text) {
 }
 
 // Ten products from 1 us to 1 s of roof, measured at `factor` times a plausible time.
-std::vector<std::string> check_factor(double factor, double scale = 1) {
+std::vector<std::string> check_factor(double factor, double scale = 1, bool timed_here = false) {
   std::string text = kHeader;
   std::vector<RowLimits> limits;
   for (std::size_t i = 0; i < 10; ++i) {
@@ -33,7 +33,9 @@ std::vector<std::string> check_factor(double factor, double scale = 1) {
     text += "a,gemm,bf16,1,1," + std::to_string(i + 1) + "," + std::to_string(latency * 1e6) + "\n";
     limits.push_back({i, roof, 1, "gemm"});
   }
-  return check_roofs(parse_measurements(text, "t.csv"), limits);
+  Measurements measurements = parse_measurements(text, "t.csv");
+  measurements.timed_here = timed_here;
+  return check_roofs(measurements, limits);
 }
 
 }  // namespace
@@ -86,6 +88,13 @@ TEST_CASE("latencies a thousand times too short are refused with the likely unit
 TEST_CASE("latencies a thousand times too long are refused with the likely unit", "[data_checks]") {
   CHECK_THROWS_WITH(check_factor(1e3), Catch::Contains("more than 300 times slower") &&
                                            Catch::Contains("latency_us looks like nanoseconds"));
+}
+
+TEST_CASE("of rows timed here the unit is known: a machine that was busy is warned of", "[data_checks]") {
+  CHECK(check_factor(1e3, 1, true) ==
+        std::vector<std::string>{
+            "10 of 10 gemm rows are more than 300 times slower than roof and launches of the hardware"});
+  CHECK(warns(check_factor(1e-3, 1, true), "times faster than the hardware can be"));
 }
 
 TEST_CASE("kernels that do nearly nothing have plausible and implausible times, too", "[data_checks]") {

@@ -1,7 +1,6 @@
 #include "descriptor/catalog.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
 
@@ -15,15 +14,6 @@ using namespace llmperf::descriptor;
 using Catch::Matchers::Contains;
 
 namespace {
-
-// LLMPERF_PATH for the length of a test.
-class SearchPath {
- public:
-  explicit SearchPath(const std::string& value) { ::setenv("LLMPERF_PATH", value.c_str(), 1); }
-  ~SearchPath() { ::unsetenv("LLMPERF_PATH"); }
-  SearchPath(const SearchPath&) = delete;
-  SearchPath& operator=(const SearchPath&) = delete;
-};
 
 bool knows(Kind kind, const std::string& name) {
   const std::vector<std::string> known = names(kind);

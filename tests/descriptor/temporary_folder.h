@@ -1,4 +1,4 @@
-// A folder that exists as long as the object does.
+// A folder that exists as long as the object does, and a search path that holds as long.
 #pragma once
 
 #include <stdlib.h>
@@ -27,4 +27,13 @@ class TemporaryFolder {
 
  private:
   std::string folder_;
+};
+
+// LLMPERF_PATH for the length of a test.
+class SearchPath {
+ public:
+  explicit SearchPath(const std::string& value) { ::setenv("LLMPERF_PATH", value.c_str(), 1); }
+  ~SearchPath() { ::unsetenv("LLMPERF_PATH"); }
+  SearchPath(const SearchPath&) = delete;
+  SearchPath& operator=(const SearchPath&) = delete;
 };

@@ -264,6 +264,24 @@ TEST_CASE("what does not fit has memory and limits, and no times") {
   CHECK(e.memory.weights.value == 70'553'706'496.0 * 2);
 }
 
+TEST_CASE("limits that were found before are those of an estimator that has found none") {
+  test::Random random(17);
+  for (int i = 0; i < 20; ++i) {
+    const model::Decoder model = test::random_decoder(random);
+    const hardware::Device hardware = device();
+    const Setup setup = setup_of(test::random_execution(random, model), hardware);
+    Estimator used(setup);
+    for (int n = 0; n < 10; ++n) {
+      const Scenario s{random.in(1, 3), random.in(1, 3) * 1000, random.in(1, 2) * 100};
+      const Estimate again = used.run(s);
+      const Estimate fresh = Estimator(setup).run(s);
+      CHECK(again.largest_batch == fresh.largest_batch);
+      CHECK(again.longest_context == fresh.longest_context);
+      CHECK(again.fits == fresh.fits);
+    }
+  }
+}
+
 TEST_CASE("the largest batch and the longest context fit, and one more does not") {
   test::Random random(13);
   int limited = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "../descriptor/temporary_folder.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "catch.h"
@@ -419,6 +420,42 @@ TEST_CASE("small tiles reach a larger share of weaker matrix engines, up to that
   CHECK(share(weaker, Parameter::gemm_share_128) == 1.3);
   // Of stronger ones nothing is known.
   CHECK(share(carried_over(profile, h100, load_device("b200-sxm")), Parameter::gemm_share_16) == 0.2);
+}
+
+TEST_CASE("a profile that is based on itself, or on what is based on it, is refused where it stands") {
+  const TemporaryFolder folder;
+  const SearchPath path(folder.path(""));
+  const auto write = [&](const std::string& name, const std::string& base) {
+    folder.write("hardware/runtimes/" + name + ".yaml",
+                 "name: " + name + "\nhardware: rtx4090\nbased_on: " + base + "\ntitle: t\nsource: s\n");
+  };
+  write("mine", "mine");
+  CHECK(refused("rtx4090", "") == "a profile cannot be based on itself | ");
+  write("mine", "other");
+  write("other", "mine");
+  CHECK(refused("rtx4090", "") == "a profile cannot be based on itself | ");
+  write("other", "rtx4090-vllm");  // whose name ends alike
+  write("mine", "other");
+  CHECK(taken("rtx4090", "mine").name == "mine");
+}
+
+TEST_CASE("a profile of one's own that cannot be read is told where it is about the device") {
+  const TemporaryFolder folder;
+  const SearchPath path(folder.path(""));
+  folder.write("hardware/runtimes/mine.yaml", "name: mine\nhardware: a100-sxm-80gb\ntitle: [\n");
+  CHECK(taken("rtx4090", "vllm").name == "vllm");
+  CHECK_THROWS_AS(taken("a100-sxm-80gb", "vllm"), Error);
+  folder.write("hardware/runtimes/mine.yaml",
+               "name: mine\nhardware: a100-sxm-80gb\ntitle: t\nsource: s\nprefered: true\n");
+  CHECK(refused("a100-sxm-80gb", "vllm").starts_with("unknown key 'prefered'"));  // chosen or not
+}
+
+TEST_CASE("an era's name is the one in its file, whatever the file is called") {
+  const TemporaryFolder folder;
+  const SearchPath path(folder.path(""));
+  folder.write("hardware/engines/toy-file.yaml",
+               "name: toy-era\nengine: toy\nhost_class: server\ntitle: t\nsource: s\n");
+  for (const std::string name : {"toy", "toy-era", "toy-file"}) CHECK(taken("rtx4090", name).engine == "toy-era");
 }
 
 }  // namespace llmperf::hardware::engine_test

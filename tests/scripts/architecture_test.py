@@ -68,7 +68,7 @@ def missing():
 
 # What somebody reads who wants to know where a number is from: it may grow by what a budget grants, and shrink.
 KERNEL = ["base", "descriptor", "model", "hardware", "graph", "cost", "mapper", "request", "estimate", "serving"]
-MOST_KERNEL_LINES = 50_750
+MOST_KERNEL_LINES = 50_760
 
 
 def too_long():

@@ -40,6 +40,9 @@ class Help(ProgramTest):
     def test_help_needs_no_other_flag_and_a_typo_beats_it(self):
         self.output("estimate", "--help", "-m", "no-such-model")
         self.assert_bad_input(["estimate", "--help", "--bacth", "4"], "unknown flag '--bacth'")
+        # And it needs no value that another flag could take.
+        self.assertIn("Usage: llmperf estimate", self.output("estimate", "--batch", "x", "--detail", "no-such", "--help"))
+        self.assert_bad_input(["help", "--", "explore", "-o"], "--output needs a value")
 
 
 class Names(ProgramTest):
@@ -99,6 +102,14 @@ class Flags(ProgramTest):
         self.assert_bad_input(["estimate", "-m", "", "--hw", "rtx4090"], "--model needs a value")
         self.assert_bad_input(["estimate", "-m", "qwen-7b", "--hw", "--batch", "4"], "--hw needs a value: --hw DEVICE")
         self.assert_bad_input(["explain", "", "-m", "qwen-7b", "--hw", "rtx4090"], "an argument is empty")
+        # What is attached is the value, also where it looks like a flag; a switch has none.
+        self.assert_bad_input([*ESTIMATE, "--weights=--json"], "unknown weight scheme '--json'")
+        for word in ("--json=true", "--json={}", "--json="):
+            self.assert_bad_input([*ESTIMATE, word], "--json takes no value", "leave it out")
+
+    def test_flags_stand_behind_their_command(self):
+        self.assert_bad_input(["--hw", "rtx4090", "estimate", "-m", "qwen-7b"], "unknown flag '--hw'")
+        self.assert_bad_input(["compare", "[]", "b.json"], "compare")
 
     def test_a_flag_given_twice_is_an_error_never_the_last(self):
         self.assert_bad_input([*ESTIMATE, "--batch", "2", "--batch", "4"], "--batch is given more than once")

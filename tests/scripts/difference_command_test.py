@@ -277,7 +277,8 @@ class Difference(ProgramTest):
         against("--batch 2 --batch 3", "more than once")
         against("--json", "--json is no flag of a request")
         against("--against=x", "--against is no flag of a request")
-        against("w4a16", "unexpected argument")
+        against("w4a16", "unexpected argument", "--against '--weights w4a16 --batch 8'")
+        against("--weights w4a16 --help", "unknown flag '--help'")
         against("   ", "names no flag")
         self.assertEqual(self.threshold(*QWEN, "--against", "--batch 2", "--max-slowdown", "x").returncode, USAGE)
 

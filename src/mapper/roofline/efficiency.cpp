@@ -5,11 +5,9 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "base/integer.h"
 #include "base/match.h"
-#include "base/text.h"
 #include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper {

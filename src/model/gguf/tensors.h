@@ -1,10 +1,9 @@
 // The tensors of a decoder as llama.cpp's converter writes them to a GGUF file: names, order, shapes and which are
-// fused, but not yet the types. One list serves the quantisation rules , the reading of files
-// and the cost of an op (weight_layout.h).
+// fused, but not yet the types. One list serves the quantisation rules, the reading of files and
+// the cost of an op (weight_layout.h).
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

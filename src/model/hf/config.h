@@ -47,6 +47,7 @@ class ConfigReader {
   std::vector<bool> second_of(std::string_view key, std::string_view two, const OfLayer& absent,
                               bool may_be_longer = false);
   std::vector<bool> switched(std::string_view key, const OfLayer& absent);
+  std::vector<bool> of_layers(const OfLayer& rule) const;
   // Calls `change` with every layer and its place.
   template <class Change>
   void each(const Change& change) {
@@ -70,7 +71,6 @@ class ConfigReader {
   void read_latent();
   void read_window();
   std::int64_t read_window_period();
-  std::vector<bool> of_layers(const OfLayer& rule) const;
   void read_feed_forward();
   Activation read_activation();
   void read_experts();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -559,7 +560,8 @@ void make_llama4_layers(ConfigReader& config, Reader& reader) {
   const std::int64_t step = reader.int_or("interleave_moe_layer_step", 1, kLayerRange);
   const std::int64_t interval = reader.int_or("no_rope_layer_interval", 4, kLayerRange);
   const bool listed = reader.has("no_rope_layers") && !reader.optional_ints("no_rope_layers", kSwitch).empty();
-  const std::vector<bool> rotates = config.switched(listed ? "no_rope_layers" : "", not_last_of(interval));
+  const auto rule = not_last_of(interval);
+  const std::vector<bool> rotates = listed ? config.switched("no_rope_layers", rule) : config.of_layers(rule);
   const IntRange places = {0, static_cast<std::int64_t>(config.layers.size()) - 1};
   const std::vector<std::int64_t> routes = reader.optional_ints("moe_layers", places);
   Experts experts = read_counted_experts(reader, "num_local_experts", "num_experts_per_tok", "intermediate_size");

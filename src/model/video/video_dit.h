@@ -134,7 +134,7 @@ struct VideoSize {
 const std::vector<std::string>& video_resolutions();
 const std::vector<std::string>& video_aspects();
 // A cell of the table, or an explicit "HEIGHTxWIDTH", which takes no aspect (empty). An empty aspect of a named
-// resolution is 9:16. Throws Error(bad_input) naming the flag, with the nearest names.
+// resolution is 9:16. Throws Error(bad_input) naming the field, with the nearest names.
 VideoSize parse_video_size(std::string_view resolution, std::string_view aspect);
 
 // Frames generated for so many seconds: their number times VideoDit::frames_per_second, rounded down; 51 for 2 s of

@@ -208,8 +208,8 @@ GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape);
 // By oneDNN where the workshop says so, else by Eigen.
 Product make_product(const Workshop& shop, const GemmPlan& plan);
 
-// oneDNN is loaded when the first product is asked for. "oneDNN 2.6.3 (libdnnl.so.2)"; empty with the reason in
-// `why_not` where there is none.
+// oneDNN is loaded when its name or the first product is asked for. "oneDNN 2.6.3 (libdnnl.so.2)"; empty with the
+// reason in `why_not` where there is none.
 std::string onednn_name(std::string& why_not);
 // Unavailable where there is no oneDNN or it has no such product.
 Product make_onednn_product(const Workshop& shop, const GemmPlan& plan);

@@ -5,7 +5,6 @@
 #include <initializer_list>
 
 #include "base/number.h"
-#include "base/text.h"
 #include "result/document.h"
 #include "result/row.h"
 

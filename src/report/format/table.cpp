@@ -70,7 +70,7 @@ class TextVisitor final : public Visitor {
   std::string text_;
 };
 
-// "key: heading", or a key and what heading_of() makes of it.
+// "key: heading", or a key and what its field is called.
 struct Named {
   std::string heading;
   std::vector<const Field*> path;
@@ -82,8 +82,10 @@ std::vector<Named> named(const Type& type, std::string_view keys) {
     const std::string key(one.substr(0, colon));
     Named& named = all.emplace_back();
     if (!find_path(type, key, named.path)) throw std::logic_error("no such field: " + key);
-    named.heading = colon == std::string_view::npos ? label_of(key.substr(key.rfind('.') + 1))
-                                                    : std::string(trim(one.substr(colon + 1)));
+    const Field& field = *named.path.back();
+    named.heading = colon != std::string_view::npos ? std::string(trim(one.substr(colon + 1)))
+                    : !field.label.empty()          ? std::string(field.label)
+                                                    : label_of(field.key);
   }
   return all;
 }

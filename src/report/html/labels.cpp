@@ -99,8 +99,9 @@ std::string Labels::sentence(const std::string& text) const {
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t end = std::min(text.find(", ", from), text.size());
     const std::string part = text.substr(from, end - from);
-    said += (from == 0 ? "" : "，") + sentence(part);
-    known = known || sentence(part) != part;
+    const std::string in_chinese = sentence(part);
+    said += (from == 0 ? "" : "，") + in_chinese;
+    known = known || in_chinese != part;
     from = end + 2;
   }
   return known ? said : text;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "report/pages/phase.h"

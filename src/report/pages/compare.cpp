@@ -140,12 +140,11 @@ std::string execution_text(const CompareStep& step) {
   return text;
 }
 
-// `last`: the heading of what the last column has of a step; empty: there is none.
+// `last`: behind a comma the heading of what the last column has of a step; empty: there is none.
 template <class Last>
 Table step_table(const Comparison& c, std::string_view first, std::string_view second, std::string_view last, Last of) {
   Table t = titled("One option after the other (gain: time saved; share: of the row above)",
-                   fmt::format("<option, {}, gain, share, {}, gain, share", first, second));
-  if (!last.empty()) t.columns.push_back({std::string(last), true});
+                   fmt::format("<option, {}, gain, share, {}, gain, share{}", first, second, last));
   for (const CompareStep& step : c.steps) {
     add_row(t, option_cell(step));
     std::vector<std::string>& row = t.rows.back();
@@ -175,7 +174,7 @@ Document document(const Setup& setup, const estimate::Scenario& s, const Compari
       Paragraph{std::move(request)},
       headline(setup, setup.notes, c, {"prefill", "decode step"},
                "name switches, as in all,no_fused_qkv, or take --runtime none"),
-      step_table(c, "prefill", "decode step", setup.profile ? "runs as" : "", execution_text)};
+      step_table(c, "prefill", "decode step", setup.profile ? ", <runs as" : "", execution_text)};
   Table where{"Where each gain is (ops whose time differs most; negative: they cost more)", {{"option", true}}, {}};
   for (const CompareStep& step : c.steps) {
     if (step.phases.empty()) continue;
@@ -202,7 +201,7 @@ Document document(const VideoSetup& setup, const Comparison& c) {
                Paragraph{fmt::format("{} to {}", request_text(setup), c.steps.back().options)},
                headline(setup, setup.notes, c, {"denoising step", "generation"},
                         "name switches that it lacks, as in fused_qk_norm,fused_modulate"),
-               step_table(c, "step", "generation", "of peak",
+               step_table(c, "step", "generation", ", of peak",
                           [](const CompareStep& s) { return s.fits ? format_share(s.step_utilisation) : "-"; })};
   Table where = titled("Where each gain is in a step (negative: it costs more)", "<option, <classes");
   for (const CompareStep& s : c.steps) {

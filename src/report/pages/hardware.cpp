@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "estimate/price.h"
+#include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "report/table.h"
@@ -70,10 +71,15 @@ std::vector<DeviceFigure> figures_of(const Device& d) {
 }
 
 Fields about_device(const Device& d) {
-  Fields f = facts_of("", d,
-                      "vendor, kind, family, devices_per_node: devices of a node, cores, clock_hz: clock, "
-                      "measured_clock_hz: measured clock, tile_array.tiles: tiles, tile_array.mesh_x: columns of the "
-                      "mesh, tile_array.mesh_y: rows of the mesh, power_w: power");
+  Fields f = facts_of(
+      "", d,
+      "vendor, kind, family, cores, clock_hz: clock, tile_array.tiles: tiles, tile_array.mesh_x: columns of the "
+      "mesh, tile_array.mesh_y: rows of the mesh, power_w: power");
+  if (d.devices_per_node > 1) f.add("node", "{} devices; figures are of one", d.devices_per_node);
+  if (d.measured_clock_hz) {
+    f.add("measured clock", "{}: peaks are taken at that clock",
+          readable("clock_hz", result::plain(*d.measured_clock_hz)));
+  }
   if (const auto& s = d.power_shares) {
     f.add("power shares", "{} idle, {} at full bandwidth, {} at the full matrix rate ({}: {})", s->idle, s->memory,
           s->matrix, s->provenance, s->source);

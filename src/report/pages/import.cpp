@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/integer.h"
-#include "base/number.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "report/table.h"
@@ -29,6 +27,7 @@ std::string meaning_of(import::Class of) {
 Table types_table(const std::vector<ImportedType>& types, const ClassTotal& all) {
   constexpr std::size_t kMost = 40;
   Table t = titled(meaning_of(all.of), "<type, count, total, share, in rows, in groups, left out, <because");
+  const auto share = [&](Seconds part) { return part.value > 0 ? share_of(part, all.total) : std::nullopt; };
   std::size_t hidden = 0;
   for (const ImportedType& type : types) {
     const import::TypeSummary& s = *type.summary;
@@ -37,11 +36,10 @@ Table types_table(const std::vector<ImportedType>& types, const ClassTotal& all)
       ++hidden;
       continue;
     }
-    add_row(t, s.type, Count(s.count), s.total, Share{type.share}, share_of(s.in_rows, all.total),
-            share_of(s.in_groups, all.total), share_of(s.left_out(), all.total), s.remark);
+    add_row(t, s.type, Count(s.count), s.total, Share{type.share}, share(s.in_rows), share(s.in_groups),
+            share(s.left_out()), s.remark);
   }
-  add_row(t, "all", Count(all.count), all.total, "", share_of(all.in_rows, all.total),
-          share_of(all.in_groups, all.total), share_of(all.left_out, all.total), "");
+  add_row(t, "all", Count(all.count), all.total, "", share(all.in_rows), share(all.in_groups), share(all.left_out), "");
   if (hidden > 0) t.title += fmt::format(" (the {} types of most time; {} more)", kMost, hidden);
   return t;
 }
@@ -64,8 +62,12 @@ Report import_report(const import::Imported& imported) {
     tables.push_back(types_table(types, c));
   }
   if (!imported.groups.empty()) {
-    tables.push_back(
-        table_of("no op of a model", imported.groups, "group, class: of, count, time_s: total, reason: why"));
+    tables.push_back(table_of("no op of a model", "<group, <of, count, total, share, <why", imported.groups,
+                              [&](const import::GroupSummary& g) {
+                                const auto of = std::ranges::find(totals, g.of, &ClassTotal::of);
+                                return cells(g.group->name, meaning_of(g.of), Count(g.count), g.total,
+                                             share_of(g.total, of->total), g.group->reason);
+                              }));
   }
   for (const std::string& warning : warnings_of(imported)) f.add("warning", warning);
   Document doc{Heading{"Imported measurements", std::string(name(imported.source))}, std::move(f)};

@@ -1,6 +1,5 @@
 // `llmperf map`.
 
-#include "base/integer.h"
 #include "base/number.h"
 #include "report/pages/mapping_drawing.h"
 #include "report/reports.h"
@@ -17,8 +16,6 @@ using mapper::tile::Operand;
 using mapper::tile::StudiedMapping;
 
 constexpr double kAlike = 0.0005;  // share by which a mapping is slower that is as fast
-
-std::string time_text(double seconds) { return format_seconds(Seconds{seconds}); }
 
 std::string bound_text(const mapper::tile::Bound& b) {
   std::string text = fmt::format("{} ({}): ", Seconds{b.seconds()}, b.resource());
@@ -131,7 +128,7 @@ Table comparison(const MappingStudy& study) {
                "matrix_busy_s: matrix units, dram_bytes: DRAM traffic, noc_bytes: from tile to tile, sram_bytes: SRAM "
                "of a tile, split, block, stays, feeds, results"),
       "<, <given, <best");
-  // How long each resource is busy, of the time.
+  // How long each resource is busy, of the time: of the lines that say so, from the fourth on.
   const auto add_share = [&](std::size_t line, auto&& seconds) {
     for (std::size_t i = 0; i < std::size(rows); ++i) {
       const double share = seconds(rows[i].description().traffic) / rows[i].mapping().simulated;
@@ -195,7 +192,7 @@ Fields machine_fields(const MappingStudy& study) {
   f.add("tiles", "{} in a mesh of {}x{}, links {} ({})", m.tiles, m.mesh_x, m.mesh_y, BytesPerSecond{m.link},
         from(array.provenance));
   if (!study.runtime.empty()) f.add("software", "rates that {} reaches", study.runtime);
-  if (m.launch > 0) f.add("launch", time_text(m.launch));
+  if (m.launch > 0) f.add("launch", "{}", Seconds{m.launch});
   f.add("matrix, vector", "{}, {} per tile", FlopsPerSecond{m.matrix}, FlopsPerSecond{m.vector});
   f.add("DRAM", "{} for all tiles ({})", BytesPerSecond{m.dram}, from(dram.bandwidth_provenance));
   f.add("latencies", "DRAM {}, link {}", Seconds{m.dram_latency}, Seconds{m.hop_latency});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/number.h"
 #include "report/table.h"
 
 namespace llmperf::report {

@@ -160,7 +160,11 @@ Document document(const Training& training, Detail detail) {
   doc.push_back(memory_table(e));
   if (e.plan.devices() > 1) doc.push_back(communication_table(e));
   if (detail == Detail::ops) {
-    for (const Phase& p : e.phases) doc.push_back(op_table(p, nullptr, true));
+    for (const Phase& p : e.phases) {
+      Table t = op_table(p, nullptr, true);
+      t.title += p.name == "update" ? " (one step)" : " (one micro-batch)";
+      doc.push_back(std::move(t));
+    }
   }
   doc.push_back(rests_on(setup, figures_used(setup), setup.notes));
   return doc;

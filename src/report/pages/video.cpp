@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "report/pages/phase.h"
