@@ -33,7 +33,7 @@ function(llmperf_build_engine)
   get_target_property(fmt fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp ${PROJECT_SOURCE_DIR}/src/*.h
     ${PROJECT_SOURCE_DIR}/bindings/c/*.cpp ${PROJECT_SOURCE_DIR}/bindings/c/*.h ${source}/*)
-  list(FILTER sources EXCLUDE REGEX "/src/(cli|report|replay|import|calibrate)/")
+  list(FILTER sources EXCLUDE REGEX "/src/(cli|report|replay|import|measure)/")
   set(files ${folder}/engine.js ${folder}/engine.wasm ${folder}/engine.wasm.xz)
   set(script ${PROJECT_SOURCE_DIR}/cmake/build_engine.cmake)
   add_custom_command(OUTPUT ${files}

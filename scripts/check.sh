@@ -32,11 +32,11 @@ cmake --build --preset asan-ubsan --target $targets
 ctest --preset asan-ubsan -j "$(nproc)" -LE "${all:-$left_out}"
 
 threads='std::(thread|mutex|atomic|condition_variable|once_flag)|in_parallel|ThreadPool'
-if [ -n "$(changed "^(src|tests)/(sweep|replay|c)/|^bindings/c/|$build")$(changed '^(src|tests)/.*\.(cpp|h)$' | xargs -r grep -lE "$threads")" ]; then
+if [ -n "$(changed "^(src|tests)/(points|service|replay|c)/|^bindings/c/|$build")$(changed '^(src|tests)/.*\.(cpp|h)$' | xargs -r grep -lE "$threads")" ]; then
   echo "== clang, thread sanitizer: what runs threads"
   cmake --preset tsan
   cmake --build --preset tsan --target test_replay test_base test_results test_c
-  ctest --preset tsan -R '^(replay(_cpu|_ascend.*)?|base|sweep|result|c)$'
+  ctest --preset tsan -R '^(replay(_cpu|_ascend.*)?|base|points|service|result|c)$'
 fi
 
 echo "== clang-tidy"

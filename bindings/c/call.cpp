@@ -9,7 +9,7 @@
 #include "base/list.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
-#include "sweep/values.h"
+#include "points/values.h"
 
 namespace llmperf::c {
 namespace {
@@ -77,14 +77,14 @@ void Asked::refuse_fields() const {
   problems.throw_if_any();
 }
 
-std::vector<answer::Swept> Asked::swept() const {
+std::vector<service::Swept> Asked::swept() const {
   descriptor::Problems problems(fields_.file);
   const descriptor::Reader mapping(fields_.root, problems, "a request");  // reports what is none
-  std::vector<answer::Swept> swept;
+  std::vector<service::Swept> swept;
   for (const Node::Entry& entry : fields_.root.entries) {
     const Field* field = request::find_key(entry, problems);
     if (field == nullptr || entry.value.kind == Node::Kind::null) continue;
-    answer::Swept of{field, {}};
+    service::Swept of{field, {}};
     if (entry.value.kind == Node::Kind::sequence && !field->is_switch()) {
       if (entry.value.items.empty()) problems.add(entry.value, quote(entry.key) + " is an empty list");
       for (const Node& item : entry.value.items) {
@@ -95,8 +95,8 @@ std::vector<answer::Swept> Asked::swept() const {
     } else if (std::optional<std::string> value = request::typed(*field, entry.value, problems)) {
       const bool whole = field->is_switch() || entry.value.kind == Node::Kind::mapping || descriptor::is_inline(*value);
       of.values = whole ? std::vector{*value}
-                        : sweep::expand_values(fmt::format("`{}`", field->name), *value, field->separator,
-                                               static_cast<std::int64_t>(field->kilo));
+                        : points::expand_values(fmt::format("`{}`", field->name), *value, field->separator,
+                                                static_cast<std::int64_t>(field->kilo));
     }
     if (!of.values.empty()) swept.push_back(std::move(of));
   }

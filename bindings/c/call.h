@@ -11,13 +11,13 @@
 #include <string>
 #include <string_view>
 
-#include "answer/points.h"
 #include "base/error.h"
 #include "bindings/c/columns.h"
 #include "bindings/c/llmperf.h"
 #include "descriptor/node.h"
 #include "request/request.h"
 #include "request/sources.h"
+#include "service/sweep.h"
 
 struct llmperf_session {
   llmperf::request::Sources sources;  // of what is named; files may change, and are read by each call anew
@@ -51,7 +51,7 @@ class Asked {
   // Throws Error(bad_input) where there is a field: nothing but the other keys has a meaning.
   void refuse_fields() const;
   // Every field with its values: those of an array, or what the text of a flag of a sweep stands for ("1-128*2").
-  std::vector<answer::Swept> swept() const;
+  std::vector<service::Swept> swept() const;
 
   // What stands at one of the other keys; nothing, or empty, where there is none. Throw Error(bad_input).
   std::string text(std::string_view key) const;

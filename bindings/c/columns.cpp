@@ -26,15 +26,15 @@ Columns::Columns(const std::vector<std::string>& names, const std::vector<result
   for (const std::size_t column : shown) columns_.push_back({.name = names[column], .kind = kind_of(kinds[column])});
 }
 
-void Columns::add(const sweep::Row& row) {
+void Columns::add(const points::Row& row) {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     ColumnOfCells& column = columns_[i];
-    const sweep::Cell& cell = row[shown_[i]];
+    const points::Cell& cell = row[shown_[i]];
     if (column.kind == LLMPERF_TEXTS) {
       column.text += result::cell_text(cell);
       column.offsets.push_back(static_cast<std::int64_t>(column.text.size()));
     } else {
-      const bool none = cell.kind == sweep::Cell::Kind::none || cell.kind == sweep::Cell::Kind::text;
+      const bool none = cell.kind == points::Cell::Kind::none || cell.kind == points::Cell::Kind::text;
       column.numbers.push_back(none ? kNone : cell.number);
     }
   }
@@ -53,8 +53,8 @@ void Columns::add(const Columns& other) {
   rows_ += other.rows_;
 }
 
-void Columns::cell(std::size_t column, std::size_t row, sweep::Cell& cell) const {
-  using Kind = sweep::Cell::Kind;
+void Columns::cell(std::size_t column, std::size_t row, points::Cell& cell) const {
+  using Kind = points::Cell::Kind;
   const ColumnOfCells& from = columns_[column];
   if (from.kind == LLMPERF_TEXTS) {
     const auto begin = static_cast<std::size_t>(from.offsets[row]);

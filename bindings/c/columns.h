@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bindings/c/llmperf.h"
+#include "points/row.h"
 #include "result/field.h"
-#include "sweep/row.h"
 
 namespace llmperf::c {
 
@@ -25,7 +25,7 @@ class Columns {
   // `shown`: the columns to keep, in order. What a column has is what is declared, whatever its cells are.
   Columns(const std::vector<std::string>& names, const std::vector<result::Kind>& kinds,
           const std::vector<std::size_t>& shown);
-  void add(const sweep::Row& row);
+  void add(const points::Row& row);
   void add(const Columns& other);
   // Numbers of the first row. After this nothing is added.
   void finish();
@@ -33,7 +33,7 @@ class Columns {
   std::size_t rows() const { return rows_; }
   const std::vector<ColumnOfCells>& all() const { return columns_; }
   const std::vector<double>& first() const { return first_; }
-  void cell(std::size_t column, std::size_t row, sweep::Cell& cell) const;
+  void cell(std::size_t column, std::size_t row, points::Cell& cell) const;
 
  private:
   std::vector<std::size_t> shown_;

@@ -8,19 +8,18 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "answer/catalog.h"
-#include "answer/estimate.h"
-#include "answer/points.h"
-#include "answer/serve.h"
 #include "base/version.h"
 #include "bindings/c/call.h"
 #include "hardware/device.h"
 #include "model/video/video_dit.h"
-#include "request/capacity_search.h"
+#include "points/selection.h"
 #include "result/document.h"
 #include "result/serving.h"
-#include "sweep/choice.h"
-#include "sweep/runner.h"
+#include "service/capacity.h"
+#include "service/catalog.h"
+#include "service/estimate.h"
+#include "service/serve.h"
+#include "service/sweep.h"
 
 using namespace llmperf;
 using c::answered;
@@ -42,8 +41,8 @@ const char* given(const std::string& text, size_t* size) {
 void estimated(llmperf_session& session, std::string_view json, llmperf_result& result) {
   Asked asked(json, {});
   const request::Request request = asked.request();
-  answer::check_complete(request, kWanted);
-  const auto made = std::make_shared<answer::Estimated>(request, asked.sources(session));
+  service::check_complete(request, kWanted);
+  const auto made = std::make_shared<service::Estimated>(request, asked.sources(session));
   const std::vector<result::Column> columns = made->columns();
   std::vector<std::string> names;
   std::vector<result::Kind> kinds;
@@ -53,7 +52,7 @@ void estimated(llmperf_session& session, std::string_view json, llmperf_result& 
     names.emplace_back(column.name);
     kinds.push_back(column.kind);
   }
-  sweep::Row row;
+  points::Row row;
   made->fill(row);
   result.columns = c::Columns(names, kinds, all);
   result.columns.add(row);
@@ -66,33 +65,31 @@ void explained(llmperf_session& session, std::string_view json, llmperf_result& 
   constexpr std::string_view kBeside[] = {"number"};
   Asked asked(json, kBeside);
   const request::Request request = asked.request();
-  answer::check_complete(request, kWanted);
-  result.json = answer::explain(request, asked.sources(session), asked.text("number")).json();
+  service::check_complete(request, kWanted);
+  result.json = service::explain(request, asked.sources(session), asked.text("number")).json();
 }
 
-// What a chunk of points became.
-struct Chunk {
+// Rows of a sweep: those that are kept all, as columns, or those that a selection keeps.
+struct KeptRows {
   c::Columns columns;
-  sweep::Selection kept = sweep::Selection::all();
-  std::int64_t points = 0, failed = 0;
-  std::string first_error;
+  points::Selection kept = points::Selection::all();
 };
 
 void swept(llmperf_session& session, std::string_view json, llmperf_result& result) {
   constexpr std::string_view kBeside[] = {"where", "top", "by", "pareto", "columns", "threads"};
   Asked asked(json, kBeside);
-  const answer::PointStudy points(asked.swept(), "", asked.sources(session));
+  const service::Sweep points(asked.swept(), "", asked.sources(session));
   const auto commas = [&](const char* key) {
     std::string list;
     for (const std::string& item : asked.texts(key)) list += (list.empty() ? "" : ",") + item;
     return list;
   };
-  const sweep::RowChoice choice = sweep::row_choice({.where = asked.text("where"),
-                                                     .top = asked.count("top", 1, 100'000),
-                                                     .by = asked.text("by"),
-                                                     .pareto = commas("pareto"),
-                                                     .columns = commas("columns")},
-                                                    points.columns());
+  const points::RowChoice choice = points::row_choice({.where = asked.text("where"),
+                                                       .top = asked.count("top", 1, 100'000),
+                                                       .by = asked.text("by"),
+                                                       .pareto = commas("pareto"),
+                                                       .columns = commas("columns")},
+                                                      points.columns());
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   const auto threads = static_cast<std::size_t>(asked.count("threads", 1, kMostThreads).value_or(cores));
   const auto made = std::make_shared<result::SweepResult>();
@@ -103,38 +100,22 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
   const std::vector<std::size_t> written = made->written();
   const bool all = choice.selection.keeps_all();
   const c::Interruptible call(session);
-  const std::vector<sweep::Chunk> chunks = points.study().chunks({});
-  result.columns = c::Columns(points.columns(), points.kinds(), written);
-  sweep::Selection kept = choice.selection;
-  sweep::run_in_order<Chunk>(
-      chunks.size(), std::clamp<std::size_t>(chunks.size(), 1, threads),
-      // Of one thread.
-      [&]() -> sweep::Worker<Chunk> {
-        return [&, evaluate = std::make_shared<answer::PointStudy::Evaluator>(points),
-                row = sweep::Row()](std::size_t i) mutable {
-          Chunk chunk{.columns = c::Columns(points.columns(), points.kinds(), written),
-                      .kept = choice.selection,
-                      .first_error = {}};
-          for (std::int64_t point = chunks[i].begin; point < chunks[i].end && !call.stopped(); ++point) {
-            ++chunk.points;
-            if (!(*evaluate)(point, row) && chunk.failed++ == 0) chunk.first_error = row[row.size() - 1].text;
-            if (choice.where && !(*choice.where)(row)) continue;
-            all ? chunk.columns.add(row) : chunk.kept.offer(row);
-          }
-          return chunk;
-        };
+  const std::vector<points::Chunk> chunks = points.study().chunks({});
+  KeptRows gathered{.columns = c::Columns(points.columns(), points.kinds(), written), .kept = choice.selection};
+  service::run<KeptRows>(
+      points, chunks, threads, gathered,
+      [&](const points::Row& row, KeptRows& of) {
+        if (choice.where && !(*choice.where)(row)) return;
+        all ? of.columns.add(row) : of.kept.offer(row);
       },
-      [&](std::size_t, Chunk& chunk) {
-        result.columns.add(chunk.columns);
-        kept.add_beaten(chunk.kept);
-        for (sweep::Row& row : chunk.kept.take()) kept.offer(std::move(row));
-        if (made->failed == 0) made->first_error = chunk.first_error;
-        made->points += chunk.points;
-        made->failed += chunk.failed;
+      [&](const KeptRows& of) {
+        gathered.columns.add(of.columns);
         return !call.stopped();
-      });
-  made->front = result::front_of(kept, points.columns());
-  for (const sweep::Row& row : kept.take()) result.columns.add(row);
+      },
+      *made, &call.stopped());
+  result.columns = std::move(gathered.columns);
+  made->front = result::front_of(gathered.kept, points.columns());
+  for (const points::Row& row : gathered.kept.take()) result.columns.add(row);
   result.columns.finish();
   if (made->failed > 0) {
     tell(result, Error::failed(fmt::format("{} of {} points failed; the first: {}", made->failed, made->points,
@@ -146,7 +127,7 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
     result::SweepResult rows = *made;
     const std::vector<std::size_t> shown = rows.written();
     for (std::size_t r = 0; r < columns.rows(); ++r) {
-      sweep::Row& row = rows.rows.emplace_back();
+      points::Row& row = rows.rows.emplace_back();
       for (const std::string& name : rows.columns) row.add_none(name);
       for (std::size_t i = 0; i < shown.size(); ++i) columns.cell(i, r, row[shown[i]]);
     }
@@ -157,10 +138,10 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
 void served(llmperf_session& session, std::string_view json, llmperf_result& result) {
   Asked asked(json, {});
   const request::Request request = asked.request();
-  answer::check_complete(request, kWanted);
+  service::check_complete(request, kWanted);
   const c::Interruptible call(session);
-  const auto run =
-      std::make_shared<answer::Served>(request, asked.sources(session), answer::ServeOptions{.stop = &call.stopped()});
+  const auto run = std::make_shared<service::Served>(request, asked.sources(session),
+                                                     service::ServeOptions{.stop = &call.stopped()});
   if (run->nothing()) {
     tell(result, Error::failed("interrupted before a request had ended"));
     result.status = c::kInterrupted;
@@ -174,22 +155,22 @@ void found(llmperf_session& session, std::string_view json, llmperf_result& resu
   constexpr std::string_view kBeside[] = {"pd", "minimise", "threads"};
   constexpr std::string_view kLists[] = {"hw", "tp", "weights", "engine"};
   Asked asked(json, kBeside);
-  request::CapacityQuery query{.request = asked.request(kLists), .disaggregated = asked.is("pd")};
+  service::CapacityQuery query{.request = asked.request(kLists), .disaggregated = asked.is("pd")};
   for (const char* name : {"model", "rate", "slo"}) {
     if (!get(query.request, request::field(name))) {
       throw Error::bad_input(std::string("`") + name + "` is required", "`model`, `rate` and `slo` at least");
     }
   }
   if (const std::string what = asked.text("minimise"); !what.empty()) {
-    const auto known = std::find(request::kMinimised.begin(), request::kMinimised.end(), what);
-    if (known == request::kMinimised.end()) {
+    const auto known = std::find(result::kMinimised.begin(), result::kMinimised.end(), what);
+    if (known == result::kMinimised.end()) {
       throw Error::bad_input("`minimise`: there is no '" + what + "'", "cost, devices or energy");
     }
-    query.minimise = static_cast<request::Minimise>(known - request::kMinimised.begin());
+    query.minimise = static_cast<result::Minimise>(known - result::kMinimised.begin());
   }
   query.threads = static_cast<unsigned>(asked.count("threads", 1, kMostThreads).value_or(0));
   const c::Interruptible call(session);
-  const request::CapacityResult answer = request::search_capacity(query, asked.sources(session), &call.stopped());
+  const result::CapacityResult answer = service::search_capacity(query, asked.sources(session), &call.stopped());
   if (answer.interrupted) {
     result.status = c::kInterrupted;
   } else if (answer.best() == nullptr) {
@@ -249,23 +230,23 @@ void listed(std::string_view json, llmperf_result& result) {
   if (kind == "fields") {
     result.json = fields_document();
   } else if (kind == "models") {
-    result.json = result::document("llmperf.models", answer::list_models());
+    result.json = result::document("llmperf.models", service::list_models());
   } else if (kind == "hardware") {
-    result.json = result::document("llmperf.hardware_list", answer::list_devices());
+    result.json = result::document("llmperf.hardware_list", service::list_devices());
   } else if (kind == "runtimes") {
-    result.json = result::document("llmperf.runtime_list", answer::list_runtimes());
+    result.json = result::document("llmperf.runtime_list", service::list_runtimes());
   } else if (kind == "measurements") {
-    result.json = result::document("llmperf.measurement_list", answer::list_measurements());
+    result.json = result::document("llmperf.measurement_list", service::list_measurements());
   } else if (kind == "scenarios") {
-    result.json = result::document("llmperf.studies", answer::list_studies());
+    result.json = result::document("llmperf.studies", service::list_studies());
   } else if (kind == "device") {
     result.json = result::document("llmperf.hardware", hardware::load_device(name));
   } else if (kind == "runtime") {
-    result.json = result::document("llmperf.runtime", answer::show_runtime(name));
+    result.json = result::document("llmperf.runtime", service::show_runtime(name));
   } else if (kind == "model" && model::is_video_dit(name)) {
     result.json = result::document("llmperf.video_model", result::VideoModelShown{model::load_video_dit(name)});
   } else if (kind == "model") {
-    result.json = result::document("llmperf.model", answer::ShownModel(name, asked.request(), false).shown());
+    result.json = result::document("llmperf.model", service::ShownModel(name, asked.request(), false).shown());
   } else {
     throw Error::bad_input("`kind`: there is no '" + kind + "'",
                            "models, hardware, runtimes, measurements, scenarios, fields; model, device, runtime");

@@ -1,9 +1,9 @@
 // The part of the C interface that is about measurements.
 #include "bindings/c/call.h"
-#include "calibrate/calibrate.h"
-#include "calibrate/validation.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
+#include "measure/calibrate.h"
+#include "measure/validation.h"
 #include "report/reports.h"
 
 using namespace llmperf;
@@ -17,11 +17,11 @@ std::vector<std::string> measurements(const c::Asked& asked) {
 }
 
 // `device`: what rows are of that do not say it.
-calibrate::Measurements read(const c::Asked& asked, const hardware::Device* device) {
-  return calibrate::read_measurements(measurements(asked), {.hardware = device != nullptr ? device->name : "",
-                                                            .model = asked.text("model"),
-                                                            .weights = asked.text("weights"),
-                                                            .runtime = asked.text("runtime")});
+measure::Measurements read(const c::Asked& asked, const hardware::Device* device) {
+  return measure::read_measurements(measurements(asked), {.hardware = device != nullptr ? device->name : "",
+                                                          .model = asked.text("model"),
+                                                          .weights = asked.text("weights"),
+                                                          .runtime = asked.text("runtime")});
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ llmperf_result* llmperf_validate(llmperf_session*, const char* request, size_t s
     std::optional<hardware::Device> device;
     if (const std::string hw = asked.text("hw"); !hw.empty()) device = hardware::load_device(hw);
     const hardware::Device* own = device ? &*device : nullptr;
-    const calibrate::Validation validation = calibrate::validate(read(asked, own), asked.text("runtime"), own);
+    const measure::Validation validation = measure::validate(read(asked, own), asked.text("runtime"), own);
     result.json = report::validate_report(validation).json;
   });
 }
@@ -53,8 +53,8 @@ llmperf_result* llmperf_calibrate(llmperf_session*, const char* request, size_t 
     const hardware::Device device = hardware::load_device(hw);
     const auto start = hardware::load_runtime_profile(device, from.empty() ? asked.text("runtime") : from,
                                                       hardware::UnknownRuntime::error);
-    const auto fitted = calibrate::calibrate(read(asked, &device), device, start,
-                                             from.empty() ? calibrate::Pull::to_defaults : calibrate::Pull::to_fitted);
+    const auto fitted = measure::calibrate(read(asked, &device), device, start,
+                                           from.empty() ? measure::Pull::to_defaults : measure::Pull::to_fitted);
     result.text = hardware::format_runtime_profile(fitted.profile);
     result.json = report::calibrate_report(fitted.calibration).json;
   });

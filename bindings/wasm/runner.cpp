@@ -1,7 +1,7 @@
 // In place of sweep/runner.cpp: a page has no threads to compute on.
-#include "sweep/runner.h"
+#include "points/runner.h"
 
-namespace llmperf::sweep::detail {
+namespace llmperf::points::detail {
 
 void run_in_order(std::size_t pieces, std::size_t,
                   const std::function<void(std::size_t, std::size_t, std::size_t)>& compute,
@@ -12,4 +12,4 @@ void run_in_order(std::size_t pieces, std::size_t,
   }
 }
 
-}  // namespace llmperf::sweep::detail
+}  // namespace llmperf::points::detail

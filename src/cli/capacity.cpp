@@ -1,21 +1,22 @@
 // `llmperf capacity`: how many of which devices serve a rate of requests within bounds, and what that costs.
+#include "service/capacity.h"
+
 #include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
 #include "report/reports.h"
-#include "request/capacity_search.h"
 
 namespace llmperf::cli {
 namespace {
 
-Answer capacity_answer(const request::CapacityQuery& query, const Context&) {
+Answer capacity_answer(const service::CapacityQuery& query, const Context&) {
   request::Sources sources;
   const InterruptGuard guard;
-  const request::CapacityResult result = [&] {
+  const result::CapacityResult result = [&] {
     Progress progress;  // whose line goes with it
-    return request::search_capacity(query, sources, &interruption(),
+    return service::search_capacity(query, sources, &interruption(),
                                     [&](std::size_t done, std::size_t all) { progress(done, all, "candidates"); });
   }();
   Answer answer{report::capacity_report(result)};
@@ -32,7 +33,7 @@ Answer capacity_answer(const request::CapacityQuery& query, const Context&) {
 }  // namespace
 
 void describe_capacity(Command& command) {
-  request::CapacityQuery& query = answers(command, capacity_answer);
+  service::CapacityQuery& query = answers(command, capacity_answer);
   command.add_fields(query.request, "s");
   command.find("--model")->required();
   command.find("--rate")->required();
@@ -44,11 +45,10 @@ void describe_capacity(Command& command) {
   command.find("--weights")->about += "; several, comma-separated, are compared";
   command.find("--engine")->about += "; several, comma-separated, are compared";
   command.add("--pd", query.disaggregated, "try prompts and decode on replicas of their own as well");
-  command.add("--minimise", query.minimise,
-              {{"cost", request::Minimise::cost},
-               {"devices", request::Minimise::devices},
-               {"energy", request::Minimise::energy}},
-              "WHAT", "cost per hour, devices, or board power");
+  command.add(
+      "--minimise", query.minimise,
+      {{"cost", result::Minimise::cost}, {"devices", result::Minimise::devices}, {"energy", result::Minimise::energy}},
+      "WHAT", "cost per hour, devices, or board power");
 }
 
 }  // namespace llmperf::cli

@@ -1,7 +1,6 @@
 // `llmperf list` and `llmperf show`.
 #include "descriptor/catalog.h"
 
-#include "answer/catalog.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/files.h"
@@ -11,6 +10,7 @@
 #include "model/video/video_dit.h"
 #include "report/reports.h"
 #include "result/study.h"
+#include "service/catalog.h"
 
 namespace llmperf::cli {
 namespace {
@@ -27,11 +27,11 @@ struct CatalogFlags {
 
 Answer list_answer(const CatalogFlags& flags, const Context&) {
   switch (flags.kind) {
-    case Kind::runtime: return {report::runtime_list_report(answer::list_runtimes())};
-    case Kind::measurements: return {report::measurement_list_report(answer::list_measurements())};
-    case Kind::scenario: return {report::study_list_report(answer::list_studies())};
-    case Kind::device: return {report::hardware_list_report(answer::list_devices())};
-    default: return {report::model_list_report(answer::list_models())};
+    case Kind::runtime: return {report::runtime_list_report(service::list_runtimes())};
+    case Kind::measurements: return {report::measurement_list_report(service::list_measurements())};
+    case Kind::scenario: return {report::study_list_report(service::list_studies())};
+    case Kind::device: return {report::hardware_list_report(service::list_devices())};
+    default: return {report::model_list_report(service::list_models())};
   }
 }
 
@@ -47,12 +47,12 @@ Answer show_answer(const CatalogFlags& flags, const Context& context) {
     WrittenFile(flags.emit_model).commit(text);
   }
   switch (flags.kind) {
-    case Kind::scenario: return {report::study_summary_report({flags.name, study::load_study(flags.name)})};
-    case Kind::runtime: return {report::runtime_report(answer::show_runtime(flags.name))};
+    case Kind::scenario: return {report::study_summary_report({flags.name, points::load_study(flags.name)})};
+    case Kind::runtime: return {report::runtime_report(service::show_runtime(flags.name))};
     case Kind::device: return {report::hardware_report(hardware::load_device(flags.name))};
     default:
       if (!model::is_video_dit(flags.name)) {
-        return {report::model_report(answer::ShownModel(flags.name, flags.request, flags.tensors).shown())};
+        return {report::model_report(service::ShownModel(flags.name, flags.request, flags.tensors).shown())};
       }
       return {report::video_model_report({model::load_video_dit(flags.name)})};
   }

@@ -18,11 +18,11 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/list.h"
+#include "points/values.h"
 #include "report/document.h"
 #include "report/reports.h"
 #include "request/request.h"
 #include "result/generation.h"
-#include "sweep/values.h"
 
 namespace llmperf::cli {
 
@@ -68,10 +68,10 @@ using Action = std::function<int(const Context&)>;
 
 using request::Values;
 // Values of flags: all take the flag's name for their messages and throw Error(bad_input).
+using points::list_value;
 using request::amount_value;
 using request::count_value;
 using request::number_value;
-using sweep::list_value;
 struct Bounds {
   std::int64_t least = 0;
   std::int64_t most = 0;

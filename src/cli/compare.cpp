@@ -108,7 +108,7 @@ Error prefixed(const Error& error, const std::string& prefix) {
 Side estimated(const Request& request, const std::string& name, const std::string& prefix) {
   try {
     request::Sources sources;
-    const answer::Estimated estimated(request, sources);
+    const service::Estimated estimated(request, sources);
     Side side{result::read_result(estimated.json(), name)};
     if (const auto error = estimated.infeasible()) side.infeasible = prefixed(*error, prefix);
     return side;
@@ -264,7 +264,7 @@ Answer compare_options(const CompareFlags& flags) {
   if (!asked.options) asked.options = "none";
   const std::string execution = asked.execution.value_or("");
   request::Sources sources;
-  answer::refuse_beside(asked);
+  service::refuse_beside(asked);
   const auto resolved = resolve(asked, sources, request::Unused::taken);
   const Resolved& r = *resolved;
   if (std::holds_alternative<request::Video>(r.work)) return compare_videos(flags, r, execution);
@@ -290,7 +290,7 @@ Answer compare_options(const CompareFlags& flags) {
 
 Answer compare_answer(const CompareFlags& flags, const Context& context) {
   if (!flags.files.empty()) return compare_files(flags, context);
-  answer::check_complete(flags.request, "or two saved results: llmperf compare before.json after.json");
+  service::check_complete(flags.request, "or two saved results: llmperf compare before.json after.json");
   const bool devices = flags.request.hw == "all" || flags.request.hw->find(',') != std::string::npos;
   if (flags.with.empty() && flags.against.empty() && !devices) {
     throw Error::bad_input("--with or --against is required: what the request is compared with",

@@ -22,8 +22,8 @@ struct EstimateFlags : RequestFlags {
 
 }  // namespace
 
-Answer answer_of(const answer::Estimated& estimated, report::Detail detail, bool curve) {
-  using answer::Estimated;
+Answer answer_of(const service::Estimated& estimated, report::Detail detail, bool curve) {
+  using service::Estimated;
   struct Reports {
     report::Detail detail;
     bool curve;
@@ -40,7 +40,7 @@ Answer answer_of(const answer::Estimated& estimated, report::Detail detail, bool
     }
   };
   Answer answer{std::visit(Reports{detail, curve}, estimated.work()), estimated.infeasible()};
-  answer.report->json = answer::with_request(std::move(answer.report->json), estimated.resolved().asked);
+  answer.report->json = service::with_request(std::move(answer.report->json), estimated.resolved().asked);
   return answer;
 }
 
@@ -87,13 +87,13 @@ namespace {
 // What is asked for. `command`: that is asked, for the message about what is missing.
 request::Request request_of(const EstimateFlags& flags, const char* command) {
   request::Request request = flags.asked();
-  answer::check_complete(request, fmt::format("llmperf {} --help says what it takes", command));
+  service::check_complete(request, fmt::format("llmperf {} --help says what it takes", command));
   return request;
 }
 
 Answer estimate_answer(const EstimateFlags& flags, const Context& context) {
   request::Sources sources;
-  const answer::Estimated estimated(request_of(flags, "estimate"), sources);
+  const service::Estimated estimated(request_of(flags, "estimate"), sources);
   // A study picks parts of the whole page.
   const bool part = context.caught != nullptr && !context.has("--detail");
   const report::Detail detail = part ? report::Detail::full : flags.detail;
@@ -105,7 +105,7 @@ Answer estimate_answer(const EstimateFlags& flags, const Context& context) {
 
 Answer explain_answer(const EstimateFlags& flags, const Context&) {
   request::Sources sources;
-  const answer::Explained explained = answer::explain(request_of(flags, "explain"), sources, flags.number);
+  const service::Explained explained = service::explain(request_of(flags, "explain"), sources, flags.number);
   return {explained.one ? report::explain_report(*explained.one) : report::explainable_report(explained.all)};
 }
 

@@ -4,16 +4,16 @@
 #include <string>
 #include <string_view>
 
-#include "answer/estimate.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "report/reports.h"
+#include "service/estimate.h"
 
 namespace llmperf::cli {
 
 // The report, with the request in its JSON, and with `curve` times over the context; what does not fit is an error
 // beside it.
-Answer answer_of(const answer::Estimated& estimated, report::Detail detail, bool curve);
+Answer answer_of(const service::Estimated& estimated, report::Detail detail, bool curve);
 Flag& add_detail(Command& command, report::Detail& detail, const char* about);
 
 // A request as flags say it, over the one of a file where there is one.

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include "answer/estimate.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -12,6 +11,7 @@
 #include "cli/output.h"
 #include "descriptor/catalog.h"
 #include "report/html/html.h"
+#include "service/estimate.h"
 
 namespace llmperf::cli {
 namespace {
@@ -47,7 +47,7 @@ void check_answer(const request::Request& asked) {
   if (sources.is_video(*request.model)) {
     throw Error::bad_input("`model`: the explorer is for language models", "llmperf estimate knows videos, too");
   }
-  const answer::Estimated estimated(request, sources);
+  const service::Estimated estimated(request, sources);
 }
 
 int explore_action(const ExploreFlags& flags, const Context&) {

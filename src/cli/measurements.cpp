@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "base/number.h"
-#include "calibrate/calibrate.h"
-#include "calibrate/validation.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "import/import.h"
+#include "measure/calibrate.h"
+#include "measure/validation.h"
 #include "report/reports.h"
 #include "request/names.h"
 #include "result/measured.h"
@@ -20,7 +20,7 @@ namespace {
 
 struct MeasuredFlags {
   std::vector<std::string> files;
-  calibrate::Beside beside;  // its hardware as given: a name or a file
+  measure::Beside beside;  // its hardware as given: a name or a file
   bool strict = false;
   std::string from;
   std::string out;
@@ -28,10 +28,10 @@ struct MeasuredFlags {
 };
 
 // `device`: what rows are of that do not say it.
-calibrate::Measurements read(const MeasuredFlags& flags, const hardware::Device* device) {
-  calibrate::Beside beside = flags.beside;
+measure::Measurements read(const MeasuredFlags& flags, const hardware::Device* device) {
+  measure::Beside beside = flags.beside;
   if (device != nullptr) beside.hardware = device->name;
-  return calibrate::read_measurements(flags.files, beside);
+  return measure::read_measurements(flags.files, beside);
 }
 
 Answer calibrate_answer(const MeasuredFlags& flags, const Context& context) {
@@ -41,9 +41,9 @@ Answer calibrate_answer(const MeasuredFlags& flags, const Context& context) {
   const auto start = hardware::load_runtime_profile(device, pulled ? flags.from : flags.beside.runtime,
                                                     hardware::UnknownRuntime::error);
   WrittenFile out(flags.out);
-  const auto result = calibrate::calibrate(read(flags, &device), device, start,
-                                           pulled ? calibrate::Pull::to_fitted : calibrate::Pull::to_defaults);
-  if (flags.strict) calibrate::refuse_none(result.calibration.refused);
+  const auto result = measure::calibrate(read(flags, &device), device, start,
+                                         pulled ? measure::Pull::to_fitted : measure::Pull::to_defaults);
+  if (flags.strict) measure::refuse_none(result.calibration.refused);
   out.commit(hardware::format_runtime_profile(result.profile));
   return {report::calibrate_report(result.calibration)};
 }
@@ -52,8 +52,8 @@ Answer validate_answer(const MeasuredFlags& flags, const Context&) {
   std::optional<hardware::Device> device;
   if (!flags.beside.hardware.empty()) device = hardware::load_device(flags.beside.hardware);
   const hardware::Device* own = device ? &*device : nullptr;
-  const calibrate::Validation validation = calibrate::validate(read(flags, own), flags.beside.runtime, own);
-  if (flags.strict) calibrate::refuse_none(validation.measurements.refused);
+  const measure::Validation validation = measure::validate(read(flags, own), flags.beside.runtime, own);
+  if (flags.strict) measure::refuse_none(validation.measurements.refused);
   Answer answer{report::validate_report(validation)};
   const double mape = validation.summary.errors.mape;
   if (flags.max_mape && !(mape <= *flags.max_mape)) {
@@ -78,7 +78,7 @@ std::string measurement_text(const import::Imported& imported) {
                                 : fmt::format("{}: {}", imported.types.front().type, imported.types.front().remark);
     throw Error::bad_input(fmt::format("no measurements to write ({})", why), "without -o the summary is printed");
   }
-  return calibrate::format_measurements(imported.measurements);
+  return measure::format_measurements(imported.measurements);
 }
 
 Answer import_answer(const ImportFlags& flags, const Context& context) {

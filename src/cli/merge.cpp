@@ -24,7 +24,7 @@ namespace {
 
 struct MergeFlags {
   std::vector<std::string> files;
-  sweep::RowQuery selection;
+  points::RowQuery selection;
   bool gaps = false;
   OutputFlags output;
 };
@@ -58,7 +58,7 @@ class Part {
   bool done() const { return line_.empty(); }
   std::int64_t point() const { return point_; }
   // With its line as the last cell.
-  const sweep::Row& row() const { return row_; }
+  const points::Row& row() const { return row_; }
   const std::string& path() const { return path_; }
   LineFormat format() const { return format_; }
   const std::vector<std::string>& columns() const { return columns_; }
@@ -87,7 +87,7 @@ class Part {
  private:
   struct Numbered {
     std::int64_t point = 0;
-    sweep::Row row;
+    points::Row row;
   };
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::bad_input, {{.where = {path_, number_, 0}, .message = what, .hint = ""}});
@@ -103,7 +103,7 @@ class Part {
   void read_row() {
     if (line_.empty()) return;
     report::parse_line(format_, columns_, line_, path_, number_, row_);
-    const sweep::Cell& cell = row_[point_column_];
+    const points::Cell& cell = row_[point_column_];
     if (!cell.is_number() || cell.number < 0 || cell.number > 1e15 || cell.number != std::floor(cell.number))
       fail("the cell 'point' is no whole number");
     point_ = static_cast<std::int64_t>(cell.number);
@@ -118,7 +118,7 @@ class Part {
   std::vector<std::string> columns_;
   std::size_t point_column_ = 0;
   std::int64_t point_ = 0;
-  sweep::Row row_;
+  points::Row row_;
   bool sorted_ = false;
   std::vector<Numbered> rest_;  // behind the row, the next one last
 };
@@ -173,11 +173,11 @@ void merge_rows(const std::vector<std::unique_ptr<Part>>& parts, const Take& tak
   }
 }
 
-void count_failure(const sweep::Row& row, const std::vector<std::string>& columns, report::SweepResult& result) {
+void count_failure(const points::Row& row, const std::vector<std::string>& columns, report::SweepResult& result) {
   const auto at = std::find(columns.begin(), columns.end(), "error");
   if (at == columns.end()) return;
-  const sweep::Cell& cell = row[static_cast<std::size_t>(at - columns.begin())];
-  if (cell.kind == sweep::Cell::Kind::none) return;
+  const points::Cell& cell = row[static_cast<std::size_t>(at - columns.begin())];
+  if (cell.kind == points::Cell::Kind::none) return;
   if (result.failed++ == 0) result.first_error = cell.text;
 }
 
@@ -188,7 +188,7 @@ int merge_action(const MergeFlags& flags, const Context& context) {
   // JSON lines of shards without rows name no columns.
   const std::vector<std::string> columns =
       with_rows == parts.end() ? std::vector<std::string>{"point"} : (*with_rows)->columns();
-  const sweep::RowChoice choice = sweep::row_choice(flags.selection, columns);
+  const points::RowChoice choice = points::row_choice(flags.selection, columns);
   RowOutput output(flags.output, context, columns, choice, Resume::never);
   output.rows_have_lines(parts.front()->format());
   report::SweepResult result;

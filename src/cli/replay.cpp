@@ -13,13 +13,13 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/calibrate.h"
-#include "calibrate/validation.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "descriptor/node.h"
+#include "measure/calibrate.h"
+#include "measure/validation.h"
 #include "replay/ascend/ascend_backend.h"
 #include "replay/cpu/cpu_backend.h"
 #include "replay/cpu/machine.h"
@@ -132,15 +132,15 @@ std::vector<Job> jobs_of_model(const ReplayFlags& f, request::Resolved& resolved
 }
 
 Job job_of_list(const ReplayFlags& f, const hardware::Device& device) {
-  std::vector<calibrate::OpRow> rows;
+  std::vector<measure::OpRow> rows;
   if (!f.sweep.empty()) {
     rows = replay::sweep(f.sweep, f.dtype ? *f.dtype : estimate::activation_dtype(device));
   } else {
     const std::vector<std::string> files = {f.ops};
-    const calibrate::Measurements read = calibrate::read_measurements(files);
-    calibrate::refuse_none(read.refused);
-    for (const calibrate::Row& row : read.rows) {
-      const auto* op = std::get_if<calibrate::OpRow>(&row.of);
+    const measure::Measurements read = measure::read_measurements(files);
+    measure::refuse_none(read.refused);
+    for (const measure::Row& row : read.rows) {
+      const auto* op = std::get_if<measure::OpRow>(&row.of);
       if (op == nullptr) throw Error::bad_input(fmt::format("--ops: {} has steps of models, not ops", f.ops));
       rows.push_back(*op);
     }
@@ -173,31 +173,30 @@ std::string untrusted(const request::Resolved& resolved, const replay::StepTime&
 }
 
 // The measured steps as measurements of whole models. `ops`: those of the same study.
-calibrate::Measurements step_measurements(const replay::Study& study, const calibrate::Measurements& ops,
-                                          const ReplayFlags& f, const request::Resolved& resolved,
-                                          const std::vector<Job>& jobs) {
-  calibrate::Measurements m;
+measure::Measurements step_measurements(const replay::Study& study, const measure::Measurements& ops,
+                                        const ReplayFlags& f, const request::Resolved& resolved,
+                                        const std::vector<Job>& jobs) {
+  measure::Measurements m;
   m.files = ops.files;
   m.files.front().notes.erase(m.files.front().notes.begin() + 1);  // what the columns of ops mean
-  m.extra_columns = {"spread_ms", "repetitions", std::string(calibrate::kUntrustedColumn)};
+  m.extra_columns = {"spread_ms", "repetitions", std::string(measure::kUntrustedColumn)};
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto& whole = study.phases[i].replay.whole;
     if (!whole) continue;
     const graph::SequenceGroup& group = jobs[i].group;
-    calibrate::Row& row = m.rows.emplace_back();
+    measure::Row& row = m.rows.emplace_back();
     row.hardware = study.hardware;
-    row.of =
-        calibrate::StepRow{.tp = text_of(resolved).estimator->setup().execution.plan.tensor,
-                           .runtime = resolved.profile ? resolved.profile->name : kReplayRuntime,
-                           .execution = f.request.execution.value_or(""),
-                           .options = f.request.options.value_or(""),
-                           .model = f.request.model.value_or(""),
-                           .weights = text_of(resolved).estimator->setup().execution.weights.name,
-                           .kv = text_of(resolved).estimator->setup().execution.kv.name(),
-                           .batch = group.count,
-                           .phase = jobs[i].phase == "decode" ? calibrate::Phase::decode : calibrate::Phase::prefill,
-                           .new_tokens = group.new_tokens,
-                           .context = group.context};
+    row.of = measure::StepRow{.tp = text_of(resolved).estimator->setup().execution.plan.tensor,
+                              .runtime = resolved.profile ? resolved.profile->name : kReplayRuntime,
+                              .execution = f.request.execution.value_or(""),
+                              .options = f.request.options.value_or(""),
+                              .model = f.request.model.value_or(""),
+                              .weights = text_of(resolved).estimator->setup().execution.weights.name,
+                              .kv = text_of(resolved).estimator->setup().execution.kv.name(),
+                              .batch = group.count,
+                              .phase = jobs[i].phase == "decode" ? measure::Phase::decode : measure::Phase::prefill,
+                              .new_tokens = group.new_tokens,
+                              .context = group.context};
     row.latency = whole->timing.median;
     row.extra = {fmt::format("{:.3g}", whole->timing.spread.value * 1e3), fmt::format("{}", whole->timing.passes),
                  untrusted(resolved, *whole)};
@@ -271,10 +270,10 @@ void check_flags(const ReplayFlags& f, const Context& context) {
 }
 
 // A fit that the measurements do not allow is no fault of the command's.
-std::optional<Error> fit(const calibrate::Measurements& measured, const hardware::Device& device, WrittenFile& out,
+std::optional<Error> fit(const measure::Measurements& measured, const hardware::Device& device, WrittenFile& out,
                          replay::Study& study, hardware::RuntimeProfile& profile) {
   try {
-    calibrate::CalibrateResult fitted = calibrate::calibrate(measured, device, profile);
+    measure::CalibrateResult fitted = measure::calibrate(measured, device, profile);
     out.commit(hardware::format_runtime_profile(fitted.profile));
     study.calibration = std::move(fitted.calibration);
     profile = std::move(fitted.profile);
@@ -334,11 +333,11 @@ Answer replay_answer(const ReplayFlags& flags, const Context& context) {
   jobs.resize(study.phases.size());
 
   // What was measured is kept, whatever comes now.
-  const calibrate::Measurements measured = replay::measurements_of(study);
-  if (out && !measured.rows.empty()) out.commit(calibrate::format_measurements(measured));
+  const measure::Measurements measured = replay::measurements_of(study);
+  if (out && !measured.rows.empty()) out.commit(measure::format_measurements(measured));
   if (steps_out) {
-    const calibrate::Measurements steps = step_measurements(study, measured, f, *resolved, jobs);
-    if (!steps.rows.empty()) steps_out.commit(calibrate::format_measurements(steps));
+    const measure::Measurements steps = step_measurements(study, measured, f, *resolved, jobs);
+    if (!steps.rows.empty()) steps_out.commit(measure::format_measurements(steps));
   }
   const bool whole = !failure && !interrupted() && !measured.rows.empty();
   if (whole && profile_out) failure = fit(measured, device, profile_out, study, *profile);

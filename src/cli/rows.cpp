@@ -20,7 +20,7 @@ using report::LineFormat;
 
 // ---- Which rows are kept.
 
-void add_selection_flags(Command& command, sweep::RowQuery& f) {
+void add_selection_flags(Command& command, points::RowQuery& f) {
   constexpr std::int64_t kMaxTop = 100'000;
   command.add("--where", f.where, "CONDITION",
               "rows to keep: 'ttft_s < 0.5 and fits', 'total_bytes < 20GiB and batch >= 8'");
@@ -200,7 +200,7 @@ void add_row_outputs(Command& command, OutputFlags& flags) {
 }
 
 RowOutput::RowOutput(const OutputFlags& flags, const Context& context, const std::vector<std::string>& columns,
-                     const sweep::RowChoice& choice, Resume resume)
+                     const points::RowChoice& choice, Resume resume)
     : choice_(choice),
       csv_(LineFormat::csv, columns, choice.shown.empty() ? all_of(columns.size()) : choice.shown),
       jsonl_(LineFormat::jsonl, columns, choice.shown.empty() ? all_of(columns.size()) : choice.shown) {
@@ -244,7 +244,7 @@ RowOutput::RowOutput(const OutputFlags& flags, const Context& context, const std
 
 RowOutput::~RowOutput() = default;
 
-void RowOutput::append(const sweep::Row& row, RowBatch& batch) const {
+void RowOutput::append(const points::Row& row, RowBatch& batch) const {
   for (const LineFormat format : {LineFormat::csv, LineFormat::jsonl}) {
     const bool wanted =
         std::any_of(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.format == format; });
@@ -258,7 +258,7 @@ void RowOutput::append(const sweep::Row& row, RowBatch& batch) const {
   }
 }
 
-void RowOutput::add(const sweep::Row& row, RowBatch& batch) const {
+void RowOutput::add(const points::Row& row, RowBatch& batch) const {
   if (choice_.where && !(*choice_.where)(row)) return;
   const bool all = batch.kept.keeps_all();
   if (all) append(row, batch);
@@ -321,7 +321,7 @@ void RowOutput::finish(report::SweepResult& result, RowBatch& batch) {
   const bool selected = !batch.kept.keeps_all();
   gather(result, batch);
   if (selected) {
-    for (const sweep::Row& row : result.rows) append(row, batch);
+    for (const points::Row& row : result.rows) append(row, batch);
   }
   write(batch);
   for (const Stream& stream : streams_) {

@@ -10,16 +10,16 @@
 
 #include "cli/files.h"
 #include "cli/output.h"
+#include "points/selection.h"
 #include "report/format/row_lines.h"
 #include "report/reports.h"
 #include "result/study.h"
-#include "sweep/choice.h"
 
 namespace llmperf::cli {
 
 // ---- Which rows are kept, and which columns are written.
 
-void add_selection_flags(Command& command, sweep::RowQuery& query);
+void add_selection_flags(Command& command, points::RowQuery& query);
 
 // ---- A file of rows, which grows while a sweep runs.
 
@@ -71,10 +71,10 @@ void add_row_outputs(Command& command, OutputFlags& flags);
 
 // Rows on their way: those that are streamed as lines, those that are kept or gathered as rows.
 struct RowBatch {
-  explicit RowBatch(sweep::Selection empty) : kept(std::move(empty)) {}
+  explicit RowBatch(points::Selection empty) : kept(std::move(empty)) {}
   std::string csv;
   std::string jsonl;
-  sweep::Selection kept;
+  points::Selection kept;
 };
 
 class RowOutput {
@@ -82,7 +82,7 @@ class RowOutput {
   // Opens everything before the work starts. A flags.format that is empty means a table where there is no export, else
   // nothing on stdout. The choice must outlive it. Throws Error.
   RowOutput(const OutputFlags& flags, const Context& context, const std::vector<std::string>& columns,
-            const sweep::RowChoice& choice, Resume resume);
+            const points::RowChoice& choice, Resume resume);
   ~RowOutput();
   RowOutput(const RowOutput&) = delete;
   RowOutput& operator=(const RowOutput&) = delete;
@@ -96,7 +96,7 @@ class RowOutput {
   void rows_have_lines(report::LineFormat format) { line_format_ = format; }
 
   // Adds the row to the batch if it is chosen. Callable from several threads, each with a batch of its own.
-  void add(const sweep::Row& row, RowBatch& batch) const;
+  void add(const points::Row& row, RowBatch& batch) const;
   // Writes what the batch streams, and empties that. Where nobody reads stdout any more, files that are not finished do
   // not stay: nobody is told of them.
   void write(RowBatch& batch);
@@ -122,9 +122,9 @@ class RowOutput {
     report::LineFormat format = report::LineFormat::csv;
     std::unique_ptr<RowFile> file;  // null: stdout
   };
-  void append(const sweep::Row& row, RowBatch& batch) const;
+  void append(const points::Row& row, RowBatch& batch) const;
 
-  const sweep::RowChoice& choice_;
+  const points::RowChoice& choice_;
   report::RowLines csv_;
   report::RowLines jsonl_;
   std::optional<report::LineFormat> line_format_;

@@ -26,12 +26,12 @@ namespace {
 // ---- From the sections of a study to the commands they are.
 
 struct StudyRun {
-  std::vector<study::Flag> flags;
+  std::vector<points::Flag> flags;
   std::vector<std::string> words;  // the whole of its command line
   std::string text() const { return command_text(words); }
 };
 struct SectionPlan {
-  const study::Section* section = nullptr;
+  const points::Section* section = nullptr;
   std::vector<StudyRun> runs;  // one, or one for each row
 };
 
@@ -41,44 +41,44 @@ const std::vector<std::string> kSectionCommands = {"estimate", "compare",       
                                                    "replay",   "sweep",          "serve",    "list",     "show"};
 
 // The command of a section; of `map gemm` it is gemm. Null for one that does not exist.
-const Command* command_of(Command& root, const study::Section& section) {
+const Command* command_of(Command& root, const points::Section& section) {
   Command* command = root.find_command(section.command.text);
   if (command == nullptr || section.arguments.empty()) return command;
   const Command* inner = command->find_command(section.arguments.front());
   return inner == nullptr ? command : inner;
 }
 
-bool takes(Command& root, const study::Section& section, const study::Flag& flag) {
+bool takes(Command& root, const points::Section& section, const points::Flag& flag) {
   const Command* command = command_of(root, section);
   return command != nullptr && command->find("--" + flag.name.text) != nullptr;
 }
 
-SectionPlan plan_section(Command& root, const study::Study& study, const study::Section& section) {
-  std::vector<study::Flag> defaults;  // those of the study that the command has
-  for (const study::Flag& flag : study.flags) {
+SectionPlan plan_section(Command& root, const points::StudyFile& study, const points::Section& section) {
+  std::vector<points::Flag> defaults;  // those of the study that the command has
+  for (const points::Flag& flag : study.flags) {
     if (takes(root, section, flag)) defaults.push_back(flag);
   }
   SectionPlan plan{&section, {}};
-  const auto add = [&](std::vector<study::Flag> flags) {
+  const auto add = [&](std::vector<points::Flag> flags) {
     std::vector<std::string> words = {section.command.text};
     words.insert(words.end(), section.arguments.begin(), section.arguments.end());
-    for (std::string& word : study::words_of(flags)) words.push_back(std::move(word));
+    for (std::string& word : points::words_of(flags)) words.push_back(std::move(word));
     plan.runs.push_back({std::move(flags), std::move(words)});
   };
-  const auto flags = study::merged(defaults, section.flags);
-  for (const auto& row : section.rows) add(study::merged(flags, row));
+  const auto flags = points::merged(defaults, section.flags);
+  for (const auto& row : section.rows) add(points::merged(flags, row));
   if (section.rows.empty()) add(flags);
   return plan;
 }
 
 // A flag of the study that no section's command has was misspelt, most likely.
-void check_defaults(Command& root, const study::Study& study, std::vector<Diagnostic>& problems) {
-  for (const study::Flag& flag : study.flags) {
+void check_defaults(Command& root, const points::StudyFile& study, std::vector<Diagnostic>& problems) {
+  for (const points::Flag& flag : study.flags) {
     const bool taken = std::any_of(study.sections.begin(), study.sections.end(),
-                                   [&](const study::Section& section) { return takes(root, section, flag); });
+                                   [&](const points::Section& section) { return takes(root, section, flag); });
     if (taken) continue;
     std::set<std::string> known;
-    for (const study::Section& section : study.sections) {
+    for (const points::Section& section : study.sections) {
       const Command* command = command_of(root, section);
       for (const Flag& one : command == nullptr ? std::vector<Flag>() : command->flags) {
         if (!one.is_argument()) known.insert(one.name.substr(2));
@@ -90,7 +90,7 @@ void check_defaults(Command& root, const study::Study& study, std::vector<Diagno
   }
 }
 
-bool mentions(const std::string& message, const study::Flag& flag) {
+bool mentions(const std::string& message, const points::Flag& flag) {
   const std::string name = "--" + flag.name.text;
   const std::size_t at = message.find(name);
   if (at == std::string::npos) return false;
@@ -98,7 +98,7 @@ bool mentions(const std::string& message, const study::Flag& flag) {
   return end == message.size() || (std::isalnum(static_cast<unsigned char>(message[end])) == 0 && message[end] != '-');
 }
 
-bool quotes_value(const std::string& message, const study::Flag& flag) {
+bool quotes_value(const std::string& message, const points::Flag& flag) {
   for (const std::string_view item : split(flag.value, ',')) {
     if (!item.empty() && message.find(quote(item)) != std::string::npos) return true;
   }
@@ -106,12 +106,12 @@ bool quotes_value(const std::string& message, const study::Flag& flag) {
 }
 
 // An error of a run as an error of its file: at the flag that it speaks of, else at the section's command.
-Diagnostic placed(const Diagnostic& error, const study::Study& study, const study::Section& section,
+Diagnostic placed(const Diagnostic& error, const points::StudyFile& study, const points::Section& section,
                   const StudyRun& run) {
-  const study::Word* place = &section.command;
+  const points::Word* place = &section.command;
   const auto find = [&](auto&& speaks_of) {
     const auto flag = std::find_if(run.flags.begin(), run.flags.end(),
-                                   [&](const study::Flag& f) { return speaks_of(error.message, f); });
+                                   [&](const points::Flag& f) { return speaks_of(error.message, f); });
     if (flag != run.flags.end()) place = &flag->name;
     return flag != run.flags.end();
   };
@@ -123,9 +123,9 @@ Diagnostic placed(const Diagnostic& error, const study::Study& study, const stud
           .hint = error.hint};
 }
 
-void check_section(Command& root, const study::Study& study, const SectionPlan& plan,
+void check_section(Command& root, const points::StudyFile& study, const SectionPlan& plan,
                    std::vector<Diagnostic>& problems) {
-  const study::Word& command = plan.section->command;
+  const points::Word& command = plan.section->command;
   if (!contains(kSectionCommands, command.text)) {
     const std::string message = command.text == "run" ? "a study does not run another"
                                                       : fmt::format("a section has no command {}", quote(command.text));
@@ -145,13 +145,13 @@ void check_section(Command& root, const study::Study& study, const SectionPlan& 
 
 // The runs of the named sections, of all where none is named, in the order of the file. Throws Error(bad_input) for
 // sections that do not exist and, all at once, for commands and flags that do not.
-std::vector<SectionPlan> plan_study(const study::Study& study, const std::vector<std::string>& names) {
+std::vector<SectionPlan> plan_study(const points::StudyFile& study, const std::vector<std::string>& names) {
   Command root = all_commands();
   std::vector<SectionPlan> plans;
   std::vector<std::string> known;
   std::vector<Diagnostic> problems;
   check_defaults(root, study, problems);
-  for (const study::Section& section : study.sections) {
+  for (const points::Section& section : study.sections) {
     known.push_back(section.name);
     SectionPlan plan = plan_section(root, study, section);
     check_section(root, study, plan, problems);
@@ -203,8 +203,8 @@ void note(Done& done, const Error& error) {
 
 // Runs one command of a section. What does not fit is an answer where the section says so, and in a table, where a
 // column says it of every row; its report is there all the same. Any other error is the section's: the rest goes on.
-void run_command(const StudyRun& run, const study::Study& study, Done& done, std::vector<Diagnostic>& errors) {
-  const study::Section& section = *done.result.section;
+void run_command(const StudyRun& run, const points::StudyFile& study, Done& done, std::vector<Diagnostic>& errors) {
+  const points::Section& section = *done.result.section;
   done.result.commands.push_back(run.text());
   std::vector<report::Report> caught;
   try {
@@ -227,7 +227,7 @@ void run_command(const StudyRun& run, const study::Study& study, Done& done, std
 
 // What the section shows of its results.
 void arrange(Done& done, const std::string& file) {
-  const study::View& view = done.result.section->view;
+  const points::View& view = done.result.section->view;
   std::vector<report::Table> tables;
   for (const report::Report& report : done.reports) tables.push_back(report.csv);
   if (tables.empty()) return;
@@ -327,7 +327,7 @@ void arrange_section(Done& done, const std::string& file, std::vector<Diagnostic
   }
 }
 
-void run_sections(const study::Study& study, const std::vector<SectionPlan>& plans, Sink& sink, Results& results) {
+void run_sections(const points::StudyFile& study, const std::vector<SectionPlan>& plans, Sink& sink, Results& results) {
   std::size_t all = 0, count = 0;
   for (const SectionPlan& plan : plans) all += plan.runs.size();
   Progress progress;
@@ -358,7 +358,7 @@ int finish(const Results& results) {
 }
 
 // Ctrl-C: what is done is kept.
-int finish_interrupted(study::Study study, const Results& results, std::size_t planned, Sink& sink) {
+int finish_interrupted(points::StudyFile study, const Results& results, std::size_t planned, Sink& sink) {
   const std::string done = fmt::format("interrupted: {} of {} sections were done", results.sections.size(), planned);
   study.title += fmt::format(" ({})", done);
   if (!results.sections.empty()) sink.part(report::study_report(study, results.sections));
@@ -371,7 +371,7 @@ int finish_interrupted(study::Study study, const Results& results, std::size_t p
   return kExitInterrupted;
 }
 
-void print_commands(const study::Study& study, const std::vector<SectionPlan>& plans, bool json) {
+void print_commands(const points::StudyFile& study, const std::vector<SectionPlan>& plans, bool json) {
   std::vector<report::SectionResult> sections;
   for (const SectionPlan& plan : plans) {
     report::SectionResult& section = sections.emplace_back();
@@ -386,7 +386,7 @@ void print_commands(const study::Study& study, const std::vector<SectionPlan>& p
 }
 
 int run_action(const RunFlags& flags, const Context& context) {
-  const study::Study study = study::load_study(flags.scenario);
+  const points::StudyFile study = points::load_study(flags.scenario);
   const auto names = flags.sections.empty() ? std::vector<std::string>{} : list_value("--sections", flags.sections);
   const std::vector<SectionPlan> plans = plan_study(study, names);
   if (flags.dry_run) {

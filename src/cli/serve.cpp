@@ -1,5 +1,5 @@
 // `llmperf serve`: traffic on an engine, step by step.
-#include "answer/serve.h"
+#include "service/serve.h"
 
 #include <fmt/format.h>
 
@@ -16,12 +16,12 @@ namespace {
 
 Answer serve_answer(const RequestFlags& flags, const Context& context) {
   const request::Request asked = flags.asked();
-  answer::check_complete(asked, "llmperf serve --help says what it takes");
+  service::check_complete(asked, "llmperf serve --help says what it takes");
   request::Sources sources;
   const InterruptGuard guard;
   std::optional<Progress> progress(std::in_place);
   auto shown_at = std::chrono::steady_clock::time_point();
-  const answer::Served served(
+  const service::Served served(
       asked, sources,
       {.drawn = context.output->wants(report::Format::json) || context.output->wants(report::Format::trace),
        .stop = &interruption(),
@@ -38,7 +38,7 @@ Answer serve_answer(const RequestFlags& flags, const Context& context) {
   }
   const result::Serving& result = served.result();
   Answer answer{report::serving_report(result, report::serving_trace(result))};
-  answer.report->json = answer::with_request(std::move(answer.report->json), asked);
+  answer.report->json = service::with_request(std::move(answer.report->json), asked);
   if (result.interrupted) {
     fmt::print(stderr, "llmperf: interrupted: {}\n", served.progress_text());
     answer.status = kExitInterrupted;

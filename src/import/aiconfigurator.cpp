@@ -13,9 +13,9 @@
 namespace llmperf::import {
 namespace {
 
-using calibrate::OpRow;
-using calibrate::Phase;
 using descriptor::Problems;
+using measure::OpRow;
+using measure::Phase;
 
 // What the tables call the formats of weights, and the scheme with the type of the other operand.
 struct TableScheme {
@@ -104,29 +104,29 @@ class KernelTable {
 
   Mapped gemm() {
     const TableScheme* scheme = scheme_of(text("gemm_dtype"));
-    const calibrate::GemmShape shape{
+    const measure::GemmShape shape{
         .m = integer("m"), .n = integer("n"), .k = integer("k"), .weights = weights_of(scheme)};
     if (scheme == nullptr) return kNoScheme;
     return OpRow{"gemm", scheme->dtype, shape};
   }
 
   Mapped attention() {
-    calibrate::AttentionShape a{.batch = integer("batch_size"),
-                                .q_len = integer("isl"),
-                                .kv_len = integer("isl") + integer("step"),
-                                .heads = integer("num_heads"),
-                                .kv_heads = integer("num_key_value_heads"),
-                                .head_dim = integer("head_dim")};
+    measure::AttentionShape a{.batch = integer("batch_size"),
+                              .q_len = integer("isl"),
+                              .kv_len = integer("isl") + integer("step"),
+                              .heads = integer("num_heads"),
+                              .kv_heads = integer("num_key_value_heads"),
+                              .head_dim = integer("head_dim")};
     if (find("window_size")) a.window = std::max<std::int64_t>(0, integer("window_size"));
     if (find("beam_width") && integer("beam_width") > 1) return "beams";
     return with_cache(a, "attn_dtype", "attention");
   }
 
   Mapped latent_attention() {
-    return with_cache(calibrate::LatentShape{.batch = integer("batch_size"),
-                                             .q_len = integer("isl"),
-                                             .kv_len = integer("isl") + integer("step"),
-                                             .heads = integer("num_heads")},
+    return with_cache(measure::LatentShape{.batch = integer("batch_size"),
+                                           .q_len = integer("isl"),
+                                           .kv_len = integer("isl") + integer("step"),
+                                           .heads = integer("num_heads")},
                       "mla_dtype", "mla");
   }
 
@@ -152,17 +152,17 @@ class KernelTable {
     const TableScheme* scheme = scheme_of(text("moe_dtype"));
     const std::string distribution(text("distribution"));
     const bool balanced = distribution == "balanced";
-    const calibrate::ExpertsShape shape{.m = integer("num_tokens"),
-                                        .hidden = integer("hidden_size"),
-                                        .inter = integer("inter_size"),
-                                        .topk = integer("topk"),
-                                        .experts = integer("num_experts"),
-                                        .tp = integer("moe_tp_size"),
-                                        .ep = integer("moe_ep_size"),
-                                        .weights = weights_of(scheme),
-                                        .distribution = balanced ? "" : distribution};
+    const measure::ExpertsShape shape{.m = integer("num_tokens"),
+                                      .hidden = integer("hidden_size"),
+                                      .inter = integer("inter_size"),
+                                      .topk = integer("topk"),
+                                      .experts = integer("num_experts"),
+                                      .tp = integer("moe_tp_size"),
+                                      .ep = integer("moe_ep_size"),
+                                      .weights = weights_of(scheme),
+                                      .distribution = balanced ? "" : distribution};
     if (scheme == nullptr) return kNoScheme;
-    if (!balanced && !calibrate::drawn_exponent(distribution)) return "distribution not known";
+    if (!balanced && !measure::drawn_exponent(distribution)) return "distribution not known";
     return OpRow{"moe", scheme->dtype, shape};
   }
 
@@ -175,7 +175,7 @@ class KernelTable {
     const ElementType element = element_type(text(dtype_column));
     Mapped row =
         collective_row(op, ranks, static_cast<double>(integer("message_size")) * element.bits / 8, element.dtype);
-    if (row.row && op == "custom_all_reduce") std::get<calibrate::CollectiveShape>(row.row->shape).custom = true;
+    if (row.row && op == "custom_all_reduce") std::get<measure::CollectiveShape>(row.row->shape).custom = true;
     return row;
   }
 

@@ -97,7 +97,7 @@ Mapped grouped_matmul(const AscendKernel& k) {
                    ? unpacked(x, weights, slot(k.inputs, 5), out, experts)
                    : (wide ? matmul : quantised_matmul)({k.type, {x, weights}, k.outputs});
   if (!row.row) return row;
-  auto& gemm = std::get<calibrate::GemmShape>(row.row->shape);
+  auto& gemm = std::get<measure::GemmShape>(row.row->shape);
   gemm.batch = std::min(experts, gemm.m);
   gemm.m = divide_up(gemm.m, gemm.batch);
   return row;
@@ -141,24 +141,24 @@ Mapped transposed_batch_matmul(const AscendKernel& k) {
   const bool fits = (x.shape[0] == batch || x.shape[1] == batch) && x.shape[2] == inner &&
                     *out == product({m, batch, w.shape[2]}, 0, 3);
   if (!fits) return kNoProduct;
-  return calibrate::OpRow{"gemm", *x.element.dtype, calibrate::GemmShape{m, w.shape[2], inner, batch}};
+  return measure::OpRow{"gemm", *x.element.dtype, measure::GemmShape{m, w.shape[2], inner, batch}};
 }
 
 Mapped prolog_row(std::int64_t tokens, std::int64_t heads, Dtype dtype, bool int8) {
-  return calibrate::OpRow{"mla_prolog", dtype,
-                          calibrate::LatentShape{.phase = calibrate::Phase::decode,
-                                                 .batch = tokens,
-                                                 .q_len = 1,
-                                                 .kv_len = 1,
-                                                 .heads = heads,
-                                                 .part = calibrate::LatentShape::Part::prolog,
-                                                 .weights = int8 ? "w8a8" : ""}};
+  return measure::OpRow{"mla_prolog", dtype,
+                        measure::LatentShape{.phase = measure::Phase::decode,
+                                             .batch = tokens,
+                                             .q_len = 1,
+                                             .kv_len = 1,
+                                             .heads = heads,
+                                             .part = measure::LatentShape::Part::prolog,
+                                             .weights = int8 ? "w8a8" : ""}};
 }
 
 // What comes before latent attention of new tokens, of DeepSeek-V3's widths: the op has no others.
 Mapped mla_prolog(const AscendKernel& k) {
   const Tensor& x = slot(k.inputs, 0);
-  using L = calibrate::LatentShape;
+  using L = measure::LatentShape;
   const Tensor& up = slot(k.inputs, 3);  // [heads, head, latent]
   const std::optional<std::int64_t> all = elements(x);
   if (!all || !elements(up)) return kNoShapes;
@@ -181,7 +181,7 @@ Mapped mla_prolog(const AscendKernel& k) {
 
 // The same of ATB, where x [tokens, hidden] is quantised inside and both products with it are one.
 Mapped mla_preprocess(const AscendKernel& k) {
-  using L = calibrate::LatentShape;
+  using L = measure::LatentShape;
   const Tensor& x = slot(k.inputs, 0);
   if (!elements(x)) return kNoShapes;
   const auto up = std::find_if(k.inputs.begin(), k.inputs.end(), [](const Tensor& t) {
@@ -224,7 +224,7 @@ struct Sequences {
 
 Mapped alike_sequences(const AscendKernel& k, const Tensor& query, const Tensor& key, std::int64_t rotary,
                        const Sequences& sequences) {
-  using L = calibrate::LatentShape;
+  using L = measure::LatentShape;
   constexpr std::int64_t kMostHeads = 256;  // of FusedInferAttentionScore; and of what a head has
   constexpr std::int64_t kWidest = 512;
   if (!elements(query) || !elements(key)) return kNoShapes;
@@ -247,14 +247,13 @@ Mapped alike_sequences(const AscendKernel& k, const Tensor& query, const Tensor&
   const std::int64_t kv_len = key.shape[0] / batch;
   if (q_len > kv_len) return "lengths are not in the shapes: `kv-len`";
   if (kv_heads == heads && width + rotary == L::kHead + L::kRotary) {
-    return calibrate::OpRow{"mla_prefill", *query.element.dtype,
-                            L{calibrate::Phase::prefill, batch, q_len, kv_len, heads}};
+    return measure::OpRow{"mla_prefill", *query.element.dtype, L{measure::Phase::prefill, batch, q_len, kv_len, heads}};
   }
   if (rotary > 0) return kOtherShapes;
   const bool one = q_len == 1;
-  return calibrate::OpRow{one ? "attention_decode" : "attention_prefill", *query.element.dtype,
-                          calibrate::AttentionShape{one ? calibrate::Phase::decode : calibrate::Phase::prefill, batch,
-                                                    q_len, kv_len, heads, kv_heads, width, one || sequences.causal}};
+  return measure::OpRow{one ? "attention_decode" : "attention_prefill", *query.element.dtype,
+                        measure::AttentionShape{one ? measure::Phase::decode : measure::Phase::prefill, batch, q_len,
+                                                kv_len, heads, kv_heads, width, one || sequences.causal}};
 }
 
 // New tokens of every sequence of the table, [sequences, heads, head_dim] or with a dimension for several of a sequence
@@ -296,14 +295,13 @@ Mapped paged_attention(const AscendKernel& k, const Tensor& pool, const Tensor& 
   if (!kv_heads) return kOtherShapes;
   if (divide_up(*k.kv_len, page) > table.shape[1]) return "fewer tokens than `kv-len` in its pages";
   const std::string cache = pool.element.dtype == query.element.dtype ? "" : std::string(name(*pool.element.dtype));
-  if (*kv_heads == 1 && q[2] == calibrate::LatentShape::kLatent) {
-    return calibrate::OpRow{"mla_decode", *query.element.dtype,
-                            calibrate::LatentShape{calibrate::Phase::decode, q[0], q_len, *k.kv_len, q[1], cache}};
+  if (*kv_heads == 1 && q[2] == measure::LatentShape::kLatent) {
+    return measure::OpRow{"mla_decode", *query.element.dtype,
+                          measure::LatentShape{measure::Phase::decode, q[0], q_len, *k.kv_len, q[1], cache}};
   }
-  return calibrate::OpRow{
-      q_len == 1 ? "attention_decode" : "attention_prefill", *query.element.dtype,
-      calibrate::AttentionShape{q_len == 1 ? calibrate::Phase::decode : calibrate::Phase::prefill, q[0], q_len,
-                                *k.kv_len, q[1], *kv_heads, q[2], q_len == 1 || masked, cache}};
+  return measure::OpRow{q_len == 1 ? "attention_decode" : "attention_prefill", *query.element.dtype,
+                        measure::AttentionShape{q_len == 1 ? measure::Phase::decode : measure::Phase::prefill, q[0],
+                                                q_len, *k.kv_len, q[1], *kv_heads, q[2], q_len == 1 || masked, cache}};
 }
 
 bool is_table(const Tensor& t) { return t.shape.size() == 2 && t.element.dtype == Dtype::int32; }
@@ -357,7 +355,7 @@ Mapped rope(const AscendKernel& k) {
   const std::optional<std::int64_t> all = elements(keys);
   if (!all) return kNoShapes;
   if (q.shape.size() != keys.shape.size() || q.shape.back() != keys.shape.back()) return kOtherShapes;
-  auto& shape = std::get<calibrate::VectorShape>(row.row->shape);
+  auto& shape = std::get<measure::VectorShape>(row.row->shape);
   shape.tokens += *all / keys.shape.back();
   for (std::size_t i = 0; i + 1 < q.shape.size(); ++i) {
     if (q.shape[i] == keys.shape[i]) continue;
@@ -382,8 +380,8 @@ Mapped folded_rope(const AscendKernel& k) {
   }
   const std::int64_t heads = q.shape[1] / width;
   const std::int64_t kv_heads = keys.shape[1] / width;
-  return calibrate::OpRow{fmt::format("{}rope", calibrate::kVectorPrefix), *q.element.dtype,
-                          calibrate::VectorShape{"rope", q.shape[0] * (heads + kv_heads), width, heads, kv_heads, {}}};
+  return measure::OpRow{fmt::format("{}rope", measure::kVectorPrefix), *q.element.dtype,
+                        measure::VectorShape{"rope", q.shape[0] * (heads + kv_heads), width, heads, kv_heads, {}}};
 }
 
 // The cache itself is not read: the updates are, and are written.
@@ -595,7 +593,7 @@ Mapped row_of(const AscendKernel& kernel) {
 Mapped ascend_row(const AscendKernel& kernel, Class of) {
   Mapped row = of == Class::host ? Mapped("runs on a CPU") : of == Class::other ? Mapped("no kernel") : row_of(kernel);
   if (of == Class::communication) {
-    const bool sized = row.row && std::holds_alternative<calibrate::CollectiveShape>(row.row->shape);
+    const bool sized = row.row && std::holds_alternative<measure::CollectiveShape>(row.row->shape);
     if (!sized && (row.row || row.remark == kNoSuchOp)) row = "no sizes";
   }
   if (!row.row) row.group = ascend_group(kernel.type, of, row.remark);

@@ -28,11 +28,11 @@ std::string collective_in(std::string_view name) {
 }
 
 Mapped collective_row(const std::string& collective, std::int64_t ranks, double bytes, std::optional<Dtype> dtype) {
-  const std::optional<graph::CollectiveKind> kind = calibrate::collective_kind(collective);
+  const std::optional<graph::CollectiveKind> kind = measure::collective_kind(collective);
   if (!kind) return kNoSuchOp;
   if (!dtype) return kNoElementType;
   if (!(bytes > 0)) return "nothing sent";
-  return calibrate::OpRow{collective, *dtype, calibrate::CollectiveShape{*kind, ranks, Bytes{std::ceil(bytes)}}};
+  return measure::OpRow{collective, *dtype, measure::CollectiveShape{*kind, ranks, Bytes{std::ceil(bytes)}}};
 }
 
 // ---- hccl_test prints a line per size, its columns set apart by '|':

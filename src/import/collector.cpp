@@ -7,12 +7,12 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/statistics.h"
+#include "measure/statistics.h"
 
 namespace llmperf::import {
 namespace {
 
-using calibrate::CollectiveShape;
+using measure::CollectiveShape;
 
 std::string remark_text(const std::map<std::string, std::int64_t>& remarks) {
   std::vector<std::pair<std::string, std::int64_t>> list(remarks.begin(), remarks.end());
@@ -56,8 +56,8 @@ void Collector::add(const Execution& e) {
   constexpr Seconds kLongest{1e6};  // a file of measurements takes no more
   if (e.mapped.row && !(e.time.value > 0)) remark = "no time";
   if (e.mapped.row && e.time >= kLongest) remark = "time out of range";
-  if (e.mapped.row && !calibrate::writable({hardware_, *e.mapped.row, e.time, 0, 0, {}})) remark = "sizes out of range";
-  if (e.mapped.row && remark.empty() && calibrate::contradiction(e.mapped.row->shape)) remark = "sizes do not fit";
+  if (e.mapped.row && !measure::writable({hardware_, *e.mapped.row, e.time, 0, 0, {}})) remark = "sizes out of range";
+  if (e.mapped.row && remark.empty() && measure::contradiction(e.mapped.row->shape)) remark = "sizes do not fit";
   if (!e.mapped.row || !remark.empty()) {
     type.remarks[remark] += e.count;
     if (e.mapped.group != nullptr) add_to_group(*e.mapped.group, e, type.summary);
@@ -65,12 +65,12 @@ void Collector::add(const Execution& e) {
   }
   type.summary.imported += e.count;
   type.summary.in_rows += e.time;
-  const auto [found, added] = known_.try_emplace({e.type, calibrate::describe(*e.mapped.row)}, measured_.size());
+  const auto [found, added] = known_.try_emplace({e.type, measure::describe(*e.mapped.row)}, measured_.size());
   if (added) measured_.push_back({*e.mapped.row, e.type, files_.size() - 1, e.line, {}});
   measured_[found->second].times.push_back(e.time.value);
 }
 
-void Collector::add_step(const std::string& type, Seconds time, calibrate::Row row, std::string remark) {
+void Collector::add_step(const std::string& type, Seconds time, measure::Row row, std::string remark) {
   Type& of = types_[{Class::step, type}];
   of.summary.type = type;
   of.summary.of = Class::step;
@@ -79,7 +79,7 @@ void Collector::add_step(const std::string& type, Seconds time, calibrate::Row r
   constexpr Seconds kShortest{1e-9};
   constexpr Seconds kLongest{1e6};
   if (remark.empty() && (row.latency < kShortest || row.latency >= kLongest)) remark = "time out of range";
-  if (remark.empty() && !calibrate::writable(row)) remark = "sizes out of range";
+  if (remark.empty() && !measure::writable(row)) remark = "sizes out of range";
   if (!remark.empty()) {
     ++of.remarks[remark];
     return;
@@ -87,13 +87,13 @@ void Collector::add_step(const std::string& type, Seconds time, calibrate::Row r
   ++of.summary.imported;
   of.summary.in_rows += time;
   row.file = files_.size() - 1;
-  const auto& step = std::get<calibrate::StepRow>(row.of);
+  const auto& step = std::get<measure::StepRow>(row.of);
   row.extra = {format_significant(static_cast<double>(step.new_tokens * step.batch) / row.latency.value),
                one_line(type), std::string(name(source_))};
   steps_.push_back(std::move(row));
 }
 
-void Collector::add_run(const std::string& type, Seconds time, std::vector<calibrate::Row> rows, std::string remark,
+void Collector::add_run(const std::string& type, Seconds time, std::vector<measure::Row> rows, std::string remark,
                         const std::string& untrusted) {
   Type& of = types_[{Class::run, type}];
   of.summary.type = type;
@@ -102,10 +102,10 @@ void Collector::add_run(const std::string& type, Seconds time, std::vector<calib
   of.summary.total += time;
   constexpr Seconds kShortest{1e-9};
   constexpr Seconds kLongest{1e6};
-  const bool within = std::all_of(rows.begin(), rows.end(), [&](const calibrate::Row& row) {
+  const bool within = std::all_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
     return row.latency > kShortest && row.latency < kLongest;
   });
-  const bool writable = std::all_of(rows.begin(), rows.end(), calibrate::writable);
+  const bool writable = std::all_of(rows.begin(), rows.end(), measure::writable);
   if (remark.empty() && !within) remark = "time out of range";
   if (remark.empty() && !writable) remark = "sizes out of range";
   if (!remark.empty()) {
@@ -114,7 +114,7 @@ void Collector::add_run(const std::string& type, Seconds time, std::vector<calib
   }
   ++of.summary.imported;
   of.summary.in_rows += time;
-  for (calibrate::Row& row : rows) {
+  for (measure::Row& row : rows) {
     row.file = files_.size() - 1;
     row.extra = {one_line(type), std::string(name(source_)), untrusted};
     steps_.push_back(std::move(row));
@@ -130,11 +130,11 @@ void Collector::add_to_group(const Group& group, const Execution& e, TypeSummary
   type.in_groups += e.time;
 }
 
-calibrate::Row Collector::row(Measured& m) const {
+measure::Row Collector::row(Measured& m) const {
   const bool collective = std::holds_alternative<CollectiveShape>(m.op.shape);
   const double latency =
-      collective ? *std::min_element(m.times.begin(), m.times.end()) : calibrate::quantile(m.times, 0.5);
-  const double spread = calibrate::quantile(m.times, 0.75) - calibrate::quantile(m.times, 0.25);
+      collective ? *std::min_element(m.times.begin(), m.times.end()) : measure::quantile(m.times, 0.5);
+  const double spread = measure::quantile(m.times, 0.75) - measure::quantile(m.times, 0.25);
   return {.hardware = hardware_,
           .of = std::move(m.op),
           .latency = Seconds{latency},

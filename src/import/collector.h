@@ -32,9 +32,9 @@ class Collector {
   void start_file(const std::string& path);
   void add(const Execution& execution);
   // A step of a model that took part in a test of that time; `remark` says why it is no measurement.
-  void add_step(const std::string& type, Seconds time, calibrate::Row row, std::string remark);
+  void add_step(const std::string& type, Seconds time, measure::Row row, std::string remark);
   // A run of a benchmark, which took that time, with a row for each of its figures.
-  void add_run(const std::string& type, Seconds time, std::vector<calibrate::Row> rows, std::string remark,
+  void add_run(const std::string& type, Seconds time, std::vector<measure::Row> rows, std::string remark,
                const std::string& untrusted);
   // A column of the file that nothing is made of although it may change the time.
   void pass_over(std::string_view column) { passed_over_.emplace(column); }
@@ -42,7 +42,7 @@ class Collector {
 
  private:
   struct Measured {
-    calibrate::OpRow op;
+    measure::OpRow op;
     std::string type;
     std::size_t file;
     int line;
@@ -53,15 +53,15 @@ class Collector {
     std::map<std::string, std::int64_t> remarks;  // executions by why they were left out
   };
 
-  calibrate::Row row(Measured& measured) const;
+  measure::Row row(Measured& measured) const;
   void add_to_group(const Group& group, const Execution& execution, TypeSummary& type);
 
   Source source_;
   std::string hardware_;
-  std::vector<calibrate::Measurements::File> files_;
+  std::vector<measure::Measurements::File> files_;
   std::set<std::string, std::less<>> passed_over_;
   std::vector<Measured> measured_;
-  std::vector<calibrate::Row> steps_;                                 // and figures of runs
+  std::vector<measure::Row> steps_;                                   // and figures of runs
   std::map<std::pair<std::string, std::string>, std::size_t> known_;  // type, op: index into measured_
   std::map<std::pair<Class, std::string>, Type> types_;
   std::vector<GroupSummary> groups_;

@@ -74,7 +74,7 @@ void check_options(Source source, const Options& options) {
   if (options.kv_len && (*options.kv_len < 1 || *options.kv_len > kMostTokens)) {
     throw Error::bad_input(fmt::format("`kv-len` must be between 1 and {}, not {}", kMostTokens, *options.kv_len));
   }
-  if (!options.collective.empty() && !calibrate::collective_kind(options.collective)) {
+  if (!options.collective.empty() && !measure::collective_kind(options.collective)) {
     const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
     throw Error::bad_input("`op`: unknown collective " + quote(options.collective),
                            name_hint(options.collective, names));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "calibrate/measurements.h"
+#include "measure/measurements.h"
 
 namespace llmperf::import {
 
@@ -96,7 +96,7 @@ inline constexpr const char* kExtraRunColumns[] = {"type", "source", "untrusted"
 
 struct Imported {
   Source source = Source::msprof;
-  calibrate::Measurements measurements;  // one row per distinct op and type: the median of its executions; of a
+  measure::Measurements measurements;    // one row per distinct op and type: the median of its executions; of a
                                          // collective the shortest, which waited least
   std::vector<TypeSummary> types;        // by class, then by total time
   std::vector<GroupSummary> groups;      // as types

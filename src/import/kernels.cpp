@@ -91,11 +91,11 @@ void make_logical(Tensor& tensor, std::string_view format) {
 
 namespace {
 
-using calibrate::OpRow;
-using calibrate::VectorShape;
 using graph::VectorKind;
+using measure::OpRow;
+using measure::VectorShape;
 
-std::string op_name(VectorKind kind) { return fmt::format("{}{}", calibrate::kVectorPrefix, graph::name(kind)); }
+std::string op_name(VectorKind kind) { return fmt::format("{}{}", measure::kVectorPrefix, graph::name(kind)); }
 
 // Rows and columns of a tensor that is walked in rows of its last dimension.
 std::optional<VectorShape> rows_of(VectorKind kind, const Tensor& x) {
@@ -150,7 +150,7 @@ Mapped gather_row(const Tensor& table, const Tensor& indices, const Tensor& out)
   if (width < 2 || *all != *rows * width) return "not rows of a table";
   const std::optional<Dtype> dtype = table.element.dtype;
   if (dtype != Dtype::fp16 && dtype != Dtype::bf16 && dtype != Dtype::fp32) return kNoElementType;
-  return OpRow{"gather", *dtype, calibrate::GatherShape{*rows, width, table.shape.front()}};
+  return OpRow{"gather", *dtype, measure::GatherShape{*rows, width, table.shape.front()}};
 }
 
 Mapped cache_row(const Tensor& keys) {
@@ -159,7 +159,7 @@ Mapped cache_row(const Tensor& keys) {
   if (!keys.element.dtype) return kNoElementType;
   const std::size_t last = keys.shape.size() - 1;
   return OpRow{"kv_write", *keys.element.dtype,
-               calibrate::CacheShape{*product(keys.shape, 0, last - 1), keys.shape[last - 1], keys.shape[last]}};
+               measure::CacheShape{*product(keys.shape, 0, last - 1), keys.shape[last - 1], keys.shape[last]}};
 }
 
 // ---- Two operands of two dimensions each can be combined in four ways. The result says m and n; whichever dimension
@@ -228,7 +228,7 @@ Mapped gemm_row(const Tensor& a, const Tensor& b, const Shape& out, std::optiona
   const std::optional<Product> p = find_product(a, b, out);
   if (!p) return kNoProduct;
   if (!dtype) return kNoElementType;
-  return calibrate::OpRow{"gemm", *dtype, calibrate::GemmShape{p->m, p->n, p->k, p->batch, weights}};
+  return measure::OpRow{"gemm", *dtype, measure::GemmShape{p->m, p->n, p->k, p->batch, weights}};
 }
 
 // ---- Every layout that the shapes could be in is tried. The shapes determine the op when all readings that make sense
@@ -236,8 +236,8 @@ Mapped gemm_row(const Tensor& a, const Tensor& b, const Shape& out, std::optiona
 
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::Phase;
+using measure::AttentionShape;
+using measure::Phase;
 
 // Where the dimensions of a layout stand; heads of 3-dimensional layouts are folded into the last one.
 struct Layout {
@@ -324,8 +324,7 @@ Mapped attention_row(const AttentionTensors& t, HeadLayout layout) {
   }
   if (readings.size() != 1) return "layout is not in the shapes";
   const AttentionShape& a = readings.front();
-  return calibrate::OpRow{a.phase == Phase::decode ? "attention_decode" : "attention_prefill", *t.query.element.dtype,
-                          a};
+  return measure::OpRow{a.phase == Phase::decode ? "attention_decode" : "attention_prefill", *t.query.element.dtype, a};
 }
 
 }  // namespace llmperf::import

@@ -11,8 +11,8 @@
 
 #include "base/dtype.h"
 #include "base/units.h"
-#include "calibrate/op_row.h"
 #include "import/import.h"
+#include "measure/op_row.h"
 
 namespace llmperf::import {
 
@@ -55,11 +55,11 @@ void make_logical(Tensor& tensor, std::string_view format);
 // ---- What the importers of profiles make of one kernel: the op it is a measurement of, or why it is none.
 
 struct Mapped {
-  std::optional<calibrate::OpRow> row;
+  std::optional<measure::OpRow> row;
   std::string remark;            // empty when there is a row
   const Group* group = nullptr;  // what it belongs to in place of a row; null: it is left out
 
-  Mapped(calibrate::OpRow r) : row(std::move(r)) {}    // NOLINT(google-explicit-constructor)
+  Mapped(measure::OpRow r) : row(std::move(r)) {}      // NOLINT(google-explicit-constructor)
   Mapped(std::string why) : remark(std::move(why)) {}  // NOLINT(google-explicit-constructor)
   Mapped(const char* why) : remark(why) {}             // NOLINT(google-explicit-constructor)
 };

@@ -29,9 +29,9 @@
 namespace llmperf::import {
 namespace {
 
-using calibrate::Phase;
-using calibrate::StepRow;
 using descriptor::Problems;
+using measure::Phase;
+using measure::StepRow;
 
 // One test, by llama-bench's names of its fields; of a table what the table has.
 struct Record {
@@ -454,7 +454,7 @@ class Steps {
   }
 
   void add(const Record& record) {
-    calibrate::Row row;
+    measure::Row row;
     row.line = record.line;
     StepRow step;
     std::string remark = fill(record, step, row);
@@ -474,7 +474,7 @@ class Steps {
 
  private:
   // Why the record is no measurement; empty: it is.
-  std::string fill(const Record& record, StepRow& step, calibrate::Row& row) {
+  std::string fill(const Record& record, StepRow& step, measure::Row& row) {
     step.runtime = "llama.cpp";
     step.tool = name(Source::llama_bench);
     std::string remark = fill_test(record, step, row);
@@ -482,7 +482,7 @@ class Steps {
     return remark;
   }
 
-  std::string fill_test(const Record& record, StepRow& step, calibrate::Row& row) {
+  std::string fill_test(const Record& record, StepRow& step, measure::Row& row) {
     const std::int64_t prompt = record.integer("n_prompt");
     const std::int64_t generated = record.integer("n_gen");
     const double rate = record.number("avg_ts");
@@ -515,7 +515,7 @@ class Steps {
     return step.weights.empty() ? "format not known: `weights`" : "";
   }
 
-  std::string fill_platform(const Record& record, StepRow& step, calibrate::Row& row) {
+  std::string fill_platform(const Record& record, StepRow& step, measure::Row& row) {
     constexpr std::pair<std::string_view, std::string_view> kNeutral[] = {
         {"n_cpu_moe", "0"},     {"tensor_buft_overrides", "none"},
         {"no_kv_offload", "0"}, {"no_op_offload", "0"},

@@ -55,7 +55,7 @@ std::string cell_text(std::string text) {
 
 // Why the run is no measurement; empty: it is.
 std::string complete(BenchmarkRun& run, const Options& options, std::string_view runtime) {
-  calibrate::ServingRow& row = run.row;
+  measure::ServingRow& row = run.row;
   const std::string called = row.model;
   if (!options.model.empty()) row.model = options.model;
   if (row.model.empty()) return "model not in the file: `model`";
@@ -117,11 +117,11 @@ void add_run(BenchmarkRun run, const Options& options, std::string_view runtime,
   const std::string hardware =
       options.hardware != Options().hardware || run.hardware.empty() ? options.hardware : device_called(run.hardware);
   // In the order in which a file has their columns.
-  std::vector<calibrate::Row> rows;
-  for (const calibrate::ServingFigure& figure : calibrate::serving_figures()) {
+  std::vector<measure::Row> rows;
+  for (const measure::ServingFigure& figure : measure::serving_figures()) {
     for (const auto& [metric, value] : run.figures) {
       if (metric != figure.metric) continue;
-      calibrate::Row& row = rows.emplace_back();
+      measure::Row& row = rows.emplace_back();
       row.hardware = hardware;
       row.latency = value;
       row.line = run.line;

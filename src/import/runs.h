@@ -7,17 +7,17 @@
 #include <string_view>
 #include <vector>
 
-#include "calibrate/serving_row.h"
 #include "descriptor/node.h"
 #include "descriptor/reader.h"
 #include "import/collector.h"
+#include "measure/serving_row.h"
 
 namespace llmperf::import {
 
 struct BenchmarkRun {
   int line = 0;
   std::string hardware = {};                                  // as the file says it; empty: it does not
-  calibrate::ServingRow row;                                  // of the figures all but the metric
+  measure::ServingRow row;                                    // of the figures all but the metric
   std::vector<std::pair<std::string, Seconds>> figures = {};  // metric, of a rate its inverse
   std::int64_t completed = 0;
   std::int64_t failed = 0;

@@ -294,7 +294,7 @@ bool truth_at(const Node& object, std::string_view key, Problems& problems) {
 void read_inferencex_run(const Node& object, const Options& options, Problems& problems, Collector& into) {
   BenchmarkRun run;
   run.line = object.line;
-  calibrate::ServingRow& row = run.row;
+  measure::ServingRow& row = run.row;
   const std::string hw = text_at(object, "hw", problems).value_or("");
   run.hardware = hw.substr(0, hw.find_first_of("-_"));
   row.model = text_at(object, "model", problems).value_or("");

@@ -19,8 +19,8 @@
 namespace llmperf::import {
 namespace {
 
-using calibrate::OpRow;
 using graph::VectorKind;
+using measure::OpRow;
 
 struct TorchOp {
   std::string name;                   // "aten::mm"
@@ -188,11 +188,11 @@ Mapped rope(const TorchOp& op) {
   if (*size > *q || *q % (*tokens * *size) != 0 || *k % (*tokens * *size) != 0) return kOtherShapes;
   if (!input(op, 1).element.dtype) return kNoElementType;
   return OpRow{"vector:rope", *input(op, 1).element.dtype,
-               calibrate::VectorShape{.layer = "rope",
-                                      .tokens = (*q + *k) / *size,
-                                      .width = *size,
-                                      .heads = *q / *tokens / *size,
-                                      .kv_heads = *k / *tokens / *size}};
+               measure::VectorShape{.layer = "rope",
+                                    .tokens = (*q + *k) / *size,
+                                    .width = *size,
+                                    .heads = *q / *tokens / *size,
+                                    .kv_heads = *k / *tokens / *size}};
 }
 
 Mapped cache(const TorchOp& op) { return cache_row(input(op, 0)); }
@@ -556,7 +556,7 @@ Mapped collective_of(const TraceEvent& e) {
     if (e.collective.find(other) != std::string::npos) name.clear();
   }
   const std::optional<std::int64_t> count = name == "all_gather" ? e.received : e.sent;
-  if (!calibrate::collective_kind(name)) return kNoSuchOp;
+  if (!measure::collective_kind(name)) return kNoSuchOp;
   if (!count || *count <= 0) return "no sizes";
   const ElementType element = element_type(e.dtype);
   return collective_row(name, *e.ranks, static_cast<double>(*count) * element.bits / 8, element.dtype);

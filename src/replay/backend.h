@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "calibrate/op_row.h"
+#include "measure/op_row.h"
 
 namespace llmperf::replay {
 
@@ -61,7 +61,7 @@ class Backend {
   // Allocates the op's operands and fills them as operands.h says. What a model reads from memory in every step (the
   // weights of a product, the cache of attention, the table of a gather) is there `copies` times, one of which each
   // execution takes in turn, as the layers of a model do; 0: as many as the device's caches cannot hold.
-  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const calibrate::OpRow& op, std::int64_t copies) {
+  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const measure::OpRow& op, std::int64_t copies) {
     try {
       return make(op, copies);
     } catch (Unavailable& unavailable) {
@@ -82,7 +82,7 @@ class Backend {
 
  private:
   // As prepare(). Throws Unavailable.
-  virtual std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) = 0;
+  virtual std::unique_ptr<Prepared> make(const measure::OpRow& op, std::int64_t copies) = 0;
 };
 
 }  // namespace llmperf::replay

@@ -6,14 +6,14 @@
 #include <numeric>
 #include <optional>
 
-#include "calibrate/row_ops.h"
+#include "measure/row_ops.h"
 #include "model/quantization.h"
 #include "replay/replay.h"
 
 namespace llmperf::replay {
 namespace {
 
-using calibrate::OpRow;
+using measure::OpRow;
 using Row = std::variant<OpRow, std::string>;
 
 std::optional<Dtype> dtype_of(const model::ElementFormat& element) {
@@ -39,8 +39,8 @@ std::optional<std::string> scheme_of(const model::StoredFormat& format, Dtype ac
 }
 
 // `shape` has a word.
-Row row_of_shape(Dtype dtype, calibrate::OpShape shape) {
-  std::string word = *calibrate::word_of(shape);
+Row row_of_shape(Dtype dtype, measure::OpShape shape) {
+  std::string word = *measure::word_of(shape);
   return OpRow{std::move(word), dtype, std::move(shape)};
 }
 
@@ -66,7 +66,7 @@ Row row(const graph::Gemm& g, const Place&) {
   if (g.cached_operand && dtype_of(g.cached) != g.activation) {
     return fmt::format("multiplies a cache stored as {}", g.cached.name);
   }
-  calibrate::GemmShape shape{g.m, g.n, g.k, g.batch, {}};
+  measure::GemmShape shape{g.m, g.n, g.k, g.batch, {}};
   if (g.weights) {
     const std::optional<std::string> scheme = scheme_of(*g.weights, g.activation);
     if (!scheme) return "has weights in a format that measurements have no name for";
@@ -81,13 +81,13 @@ Row row(const graph::Gemm& g, const Place&) {
 
 // Rows of latent attention have no widths: they are of DeepSeek's.
 Row latent_row(const graph::Attention& a) {
-  const calibrate::LatentShape shape{.phase = a.shared_kv ? calibrate::Phase::decode : calibrate::Phase::prefill,
-                                     .batch = a.sequences,
-                                     .q_len = a.q_tokens,
-                                     .kv_len = a.context + a.q_tokens,
-                                     .heads = a.heads};
+  const measure::LatentShape shape{.phase = a.shared_kv ? measure::Phase::decode : measure::Phase::prefill,
+                                   .batch = a.sequences,
+                                   .q_len = a.q_tokens,
+                                   .kv_len = a.context + a.q_tokens,
+                                   .heads = a.heads};
   Row row = row_of_shape(a.activation, shape);
-  const std::vector<graph::Op> ops = calibrate::ops_of(std::get<OpRow>(row), {});
+  const std::vector<graph::Op> ops = measure::ops_of(std::get<OpRow>(row), {});
   const auto& same = std::get<graph::Attention>(ops.front().body);
   if (a.keys > 0 || a.kv_heads != same.kv_heads || a.qk_dim != same.qk_dim || a.v_dim != same.v_dim) {
     return fmt::format("is latent attention of other widths than {} and {}", same.qk_dim, same.v_dim);
@@ -110,24 +110,24 @@ Row row(const graph::Attention& a, const Place&) {
   if (a.qk_dim != a.v_dim || a.shared_kv) return latent_row(a);
   const bool decode = a.keys == 0 && a.q_tokens == 1;
   return row_of_shape(a.activation,
-                      calibrate::AttentionShape{.phase = decode ? calibrate::Phase::decode : calibrate::Phase::prefill,
-                                                .batch = a.sequences,
-                                                .q_len = a.q_tokens,
-                                                .kv_len = keys,
-                                                .heads = a.heads,
-                                                .kv_heads = a.kv_heads,
-                                                .head_dim = a.qk_dim,
-                                                .causal = a.keys == 0});
+                      measure::AttentionShape{.phase = decode ? measure::Phase::decode : measure::Phase::prefill,
+                                              .batch = a.sequences,
+                                              .q_len = a.q_tokens,
+                                              .kv_len = keys,
+                                              .heads = a.heads,
+                                              .kv_heads = a.kv_heads,
+                                              .head_dim = a.qk_dim,
+                                              .causal = a.keys == 0});
 }
 
 Row row(const graph::Vector& v, const Place& at) {
-  const calibrate::VectorOp* known = calibrate::vector_op(graph::name(v.kind));
+  const measure::VectorOp* known = measure::vector_op(graph::name(v.kind));
   if (known == nullptr) return fmt::format("no replay of {}", graph::name(v.kind));
   if (at.op.launches != 1) return fmt::format("stands for the {} kernels of a chain", at.op.launches);
   if (v.reads != known->reads || v.writes != known->writes) {
     return fmt::format("reads and writes other tensors than {} does", graph::name(v.kind));
   }
-  calibrate::VectorShape shape{.layer = std::string(graph::name(v.kind)), .tokens = v.rows, .width = v.width};
+  measure::VectorShape shape{.layer = std::string(graph::name(v.kind)), .tokens = v.rows, .width = v.width};
   const graph::Attention* attention = v.kind == graph::VectorKind::rope ? attention_of(at) : nullptr;
   if (attention && v.rows % (attention->heads + attention->kv_heads) == 0) {
     shape.heads = attention->heads;
@@ -138,7 +138,7 @@ Row row(const graph::Vector& v, const Place& at) {
 
 Row row(const graph::Gather& g, const Place& at) {
   if (scheme_of(*g.table, g.activation) != std::string()) return "looks up a table of another type";
-  return row_of_shape(g.activation, calibrate::GatherShape{g.rows, g.width, at.vocabulary});
+  return row_of_shape(g.activation, measure::GatherShape{g.rows, g.width, at.vocabulary});
 }
 
 Row row(const graph::Copy& c, const Place& at) {
@@ -151,21 +151,21 @@ Row row(const graph::Copy& c, const Place& at) {
   if (static_cast<double>(tokens) != c.rows || tokens < 1) return "holds a fraction of a token";
   const double each = c.write_elements / c.rows / 2 / static_cast<double>(attention->kv_heads);
   if (each != std::floor(each)) return "no replay of such caches";
-  return row_of_shape(*dtype, calibrate::CacheShape{tokens, attention->kv_heads, static_cast<std::int64_t>(each)});
+  return row_of_shape(*dtype, measure::CacheShape{tokens, attention->kv_heads, static_cast<std::int64_t>(each)});
 }
 
 Row row(const graph::Collective& c, const Place&) {
   const std::optional<Dtype> dtype = dtype_of(c.element);
-  const calibrate::CollectiveShape shape{c.kind, c.ranks, c.bytes()};
-  if (!dtype || !calibrate::word_of(shape)) return fmt::format("no replay of {}", graph::name(c.kind));
+  const measure::CollectiveShape shape{c.kind, c.ranks, c.bytes()};
+  if (!dtype || !measure::word_of(shape)) return fmt::format("no replay of {}", graph::name(c.kind));
   return row_of_shape(*dtype, shape);
 }
 
 Row row(const graph::Transfer&, const Place&) { return "crosses the link to the host"; }
 Row row(const graph::Scan& s, const Place&) {
   if (s.has_past && s.tokens > 1) return "goes on with a prompt";
-  return row_of_shape(
-      s.activation, calibrate::ScanShape{s.kind, s.sequences, s.tokens, s.heads, s.key_heads, s.key_dim, s.value_dim});
+  return row_of_shape(s.activation,
+                      measure::ScanShape{s.kind, s.sequences, s.tokens, s.heads, s.key_heads, s.key_dim, s.value_dim});
 }
 Row row(const graph::Convolution&, const Place&) { return "no replay of convolutions"; }
 Row row(const graph::Overhead&, const Place&) { return "is no op"; }
@@ -179,10 +179,10 @@ std::optional<OpRow> joint_row(const graph::Op& product, const graph::Op& sum, c
   const Row row = row_of(product, graph, 0);
   if (!std::holds_alternative<OpRow>(row)) return std::nullopt;
   OpRow joint = std::get<OpRow>(row);
-  auto& shape = std::get<calibrate::GemmShape>(joint.shape);
+  auto& shape = std::get<measure::GemmShape>(joint.shape);
   if (shape.batch > 1 || !shape.weights.empty()) return std::nullopt;
   shape.ranks = collective->ranks;
-  joint.op = *calibrate::word_of(joint.shape);
+  joint.op = *measure::word_of(joint.shape);
   return joint;
 }
 
@@ -190,7 +190,7 @@ std::optional<OpRow> joint_row(const graph::Op& product, const graph::Op& sum, c
 std::size_t place(Step& step, std::map<std::string, std::size_t>& known, const std::string& name, std::int64_t count,
                   Row what) {
   const auto* row = std::get_if<OpRow>(&what);
-  const std::string key = row ? calibrate::describe(*row) : name + '\n' + std::get<std::string>(what);
+  const std::string key = row ? measure::describe(*row) : name + '\n' + std::get<std::string>(what);
   const auto [found, added] = known.try_emplace(key, step.ops.size());
   if (added) step.ops.push_back({{}, 0, std::move(what)});
   DistinctOp& op = step.ops[found->second];

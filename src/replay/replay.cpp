@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "calibrate/predictor.h"
-#include "calibrate/statistics.h"
+#include "measure/predictor.h"
+#include "measure/statistics.h"
 
 namespace llmperf::replay {
 
@@ -41,21 +41,21 @@ Timing time_passes(const std::function<Seconds(std::int64_t)>& run, const Timing
     samples.push_back(seconds / static_cast<double>(passes));
   }
   const auto count = static_cast<std::int64_t>(samples.size());
-  return {.median = Seconds{calibrate::quantile(samples, 0.5)},
+  return {.median = Seconds{measure::quantile(samples, 0.5)},
           .minimum = Seconds{*std::min_element(samples.begin(), samples.end())},
-          .spread = Seconds{calibrate::quantile(samples, 0.75) - calibrate::quantile(samples, 0.25)},
+          .spread = Seconds{measure::quantile(samples, 0.75) - measure::quantile(samples, 0.25)},
           .samples = count,
           .passes = count * passes};
 }
 
 namespace {
 
-using calibrate::OpRow;
+using measure::OpRow;
 
 const OpRow* row_of(const DistinctOp& op) { return std::get_if<OpRow>(&op.what); }
 
 // What a user sees of an op while it runs.
-std::string label(const DistinctOp& op) { return row_of(op) ? calibrate::describe(*row_of(op)) : join(op.names, ", "); }
+std::string label(const DistinctOp& op) { return row_of(op) ? measure::describe(*row_of(op)) : join(op.names, ", "); }
 
 }  // namespace
 
@@ -63,15 +63,15 @@ Seconds TimedOp::time() const {
   if (!timing) return {};
   const OpRow* row = row_of(op);
   if (row == nullptr) return timing->median;
-  const auto* gemm = std::get_if<calibrate::GemmShape>(&row->shape);
-  const bool waits = std::holds_alternative<calibrate::CollectiveShape>(row->shape) || (gemm && gemm->ranks > 1);
+  const auto* gemm = std::get_if<measure::GemmShape>(&row->shape);
+  const bool waits = std::holds_alternative<measure::CollectiveShape>(row->shape) || (gemm && gemm->ranks > 1);
   return waits ? timing->minimum : timing->median;
 }
 
 Replayer::Replayer(Backend& backend, ReplayOptions options) : backend_(backend), options_(std::move(options)) {}
 
 const Replayer::Outcome& Replayer::time_op(const OpRow& row) {
-  const auto [found, added] = known_.try_emplace(calibrate::describe(row));
+  const auto [found, added] = known_.try_emplace(measure::describe(row));
   if (!added) return found->second;
   auto prepared = backend_.prepare(row, 0);
   if (auto* unavailable = std::get_if<Unavailable>(&prepared)) {
@@ -153,13 +153,13 @@ Replay Replayer::run(const Step& step) {
 
 namespace {
 
-std::vector<calibrate::OpRow> gemm_sweep(Dtype dtype) {
+std::vector<measure::OpRow> gemm_sweep(Dtype dtype) {
   constexpr std::int64_t kRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
   constexpr std::int64_t kMatrices[][2] = {{1024, 1024}, {3072, 1024}, {1024, 4096}, {4096, 4096},
                                            {8192, 2048}, {896, 4864},  {11008, 2048}};  // n, k
-  std::vector<calibrate::OpRow> ops;
+  std::vector<measure::OpRow> ops;
   for (const auto& [n, k] : kMatrices) {
-    for (const std::int64_t m : kRows) ops.push_back({"gemm", dtype, calibrate::GemmShape{m, n, k, 1, {}}});
+    for (const std::int64_t m : kRows) ops.push_back({"gemm", dtype, measure::GemmShape{m, n, k, 1, {}}});
   }
   return ops;
 }
@@ -171,14 +171,14 @@ const std::vector<std::string>& sweep_names() {
   return names;
 }
 
-std::vector<calibrate::OpRow> sweep(std::string_view name, Dtype dtype) {
+std::vector<measure::OpRow> sweep(std::string_view name, Dtype dtype) {
   if (name == "gemm") return gemm_sweep(dtype);
   throw Error::bad_input("`sweep`: there is no " + quote(name), name_hint(name, sweep_names()));
 }
 
 namespace {
 
-using calibrate::OpRow;
+using measure::OpRow;
 
 // A row that is written already, and what the graphs call it.
 struct Known {
@@ -186,12 +186,12 @@ struct Known {
   std::vector<std::string> names;
 };
 
-void add_rows(const Replay& replay, const std::string& hardware, calibrate::Measurements& m,
+void add_rows(const Replay& replay, const std::string& hardware, measure::Measurements& m,
               std::map<std::string, Known>& known) {
   for (const TimedOp& timed : replay.ops) {
     if (!timed.timing) continue;
     const auto& row = std::get<OpRow>(timed.op.what);
-    const auto [found, added] = known.try_emplace(calibrate::describe(row), Known{m.rows.size(), {}});
+    const auto [found, added] = known.try_emplace(measure::describe(row), Known{m.rows.size(), {}});
     std::vector<std::string>& names = found->second.names;
     for (const std::string& name : timed.op.names) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -200,7 +200,7 @@ void add_rows(const Replay& replay, const std::string& hardware, calibrate::Meas
       m.rows[found->second.row].extra.back() = join(names, "+");
       continue;
     }
-    calibrate::Row& measured = m.rows.emplace_back();
+    measure::Row& measured = m.rows.emplace_back();
     measured.hardware = hardware;
     measured.of = row;
     measured.latency = timed.time();
@@ -211,10 +211,10 @@ void add_rows(const Replay& replay, const std::string& hardware, calibrate::Meas
 
 }  // namespace
 
-calibrate::Measurements measurements_of(const Study& study) {
-  calibrate::Measurements m;
+measure::Measurements measurements_of(const Study& study) {
+  measure::Measurements m;
   m.timed_here = true;
-  calibrate::Measurements::File& file = m.files.emplace_back();
+  measure::Measurements::File& file = m.files.emplace_back();
   file.path = "replay";
   file.notes.push_back(fmt::format("Ops replayed by llmperf: {}; {} backend on {}.", study.what, study.device.backend,
                                    study.device.title));
@@ -228,23 +228,23 @@ calibrate::Measurements measurements_of(const Study& study) {
   return m;
 }
 
-void predict_ops(Study& study, const calibrate::Measurements& measured, const hardware::Device& device,
+void predict_ops(Study& study, const measure::Measurements& measured, const hardware::Device& device,
                  const hardware::RuntimeProfile& profile) {
   std::vector<std::size_t> rows(measured.rows.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  calibrate::Predictor predictor(measured, rows, device, profile);
+  measure::Predictor predictor(measured, rows, device, profile);
   std::vector<double> seconds(rows.size());
   predictor.predict(profile.values, std::nullopt, seconds);
   std::map<std::string, double> of;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    of[calibrate::describe(std::get<OpRow>(measured.rows[i].of))] = seconds[i];
+    of[measure::describe(std::get<OpRow>(measured.rows[i].of))] = seconds[i];
   }
   study.profile = profile.title_for(device);
   for (PhaseStudy& phase : study.phases) {
     phase.predicted.assign(phase.replay.ops.size(), std::nullopt);
     for (std::size_t i = 0; i < phase.replay.ops.size(); ++i) {
       const TimedOp& timed = phase.replay.ops[i];
-      if (timed.timing) phase.predicted[i] = Seconds{of.at(calibrate::describe(std::get<OpRow>(timed.op.what)))};
+      if (timed.timing) phase.predicted[i] = Seconds{of.at(measure::describe(std::get<OpRow>(timed.op.what)))};
     }
   }
 }

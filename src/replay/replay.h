@@ -14,24 +14,24 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "calibrate/calibrate.h"
-#include "calibrate/measurements.h"
-#include "calibrate/op_row.h"
 #include "graph/op.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
+#include "measure/calibrate.h"
+#include "measure/measurements.h"
+#include "measure/op_row.h"
 #include "replay/backend.h"
 
 namespace llmperf::replay {
 
-// ---- The ops of a graph as what a backend can be asked to run: the inverse of calibrate::ops_of.
+// ---- The ops of a graph as what a backend can be asked to run: the inverse of measure::ops_of.
 
 // One op of a step, or of a list: what is timed once however often the step executes it.
 struct DistinctOp {
   std::vector<std::string> names;  // of the graph's ops that are this one: "qkv_proj"
   std::int64_t count = 0;          // executions per step; 0: not of a step
   // What to run, or why no backend can: "is the chain of 4 kernels of an eager framework".
-  std::variant<calibrate::OpRow, std::string> what;
+  std::variant<measure::OpRow, std::string> what;
 };
 
 // Where an op of a step stands. A step executes its places in order; those of equal layers follow each other as often
@@ -53,15 +53,15 @@ struct Step {
 // The row that names the op, or why there is none. `graph`: where the op is from, whose attention says how a rotated
 // tensor divides into heads; `vocabulary`: rows of the table that tokens are looked up in. A product's bias is left out
 // of its row, as is its reading by several experts: these are as many products of equal size.
-std::variant<calibrate::OpRow, std::string> row_of(const graph::Op& op, const graph::Graph& graph,
-                                                   std::int64_t vocabulary);
+std::variant<measure::OpRow, std::string> row_of(const graph::Op& op, const graph::Graph& graph,
+                                                 std::int64_t vocabulary);
 
 // Runtime overhead is no op and is left out. Sums::joint: a product and the sum over ranks that runs beside it are one
 // row, for backends that have a kernel of both.
 enum class Sums : bool { apart, joint };
 Step step_of(const graph::Graph& graph, std::int64_t vocabulary, Sums sums = Sums::apart);
 // Every row once, in order of first appearance.
-Step list_of(const std::vector<calibrate::OpRow>& rows);
+Step list_of(const std::vector<measure::OpRow>& rows);
 
 // ---- How long something takes on a device that is also disturbed: samples of many executions each, until they agree.
 
@@ -135,7 +135,7 @@ class Replayer {
     std::string unavailable;
   };
   void run_into(const Step& step, Replay& result);
-  const Outcome& time_op(const calibrate::OpRow& row);
+  const Outcome& time_op(const measure::OpRow& row);
   std::optional<StepTime> time_step(const Step& step, const std::vector<TimedOp>& timed);
 
   Backend& backend_;
@@ -148,7 +148,7 @@ class Replayer {
 
 const std::vector<std::string>& sweep_names();
 // The ops of the sweep of that name, products in `dtype`. Throws Error(bad_input) with the nearest names.
-std::vector<calibrate::OpRow> sweep(std::string_view name, Dtype dtype);
+std::vector<measure::OpRow> sweep(std::string_view name, Dtype dtype);
 
 // ---- A replay and what a profile predicts of it: the result of `llmperf replay`.
 
@@ -166,14 +166,14 @@ struct Study {
   std::string hardware = {};  // name of the device that predictions are for
   std::string profile = {};   // that predicts; empty: none does
   std::vector<PhaseStudy> phases = {};
-  std::optional<calibrate::Calibration> calibration = {};  // how the profile was fitted to this replay's ops
+  std::optional<measure::Calibration> calibration = {};  // how the profile was fitted to this replay's ops
 };
 
 // The ops of all phases, each once, as measurements of `hardware`.
-calibrate::Measurements measurements_of(const Study& study);
+measure::Measurements measurements_of(const Study& study);
 
 // Fills in `predicted` of every phase. `measured`: measurements_of(study).
-void predict_ops(Study& study, const calibrate::Measurements& measured, const hardware::Device& device,
+void predict_ops(Study& study, const measure::Measurements& measured, const hardware::Device& device,
                  const hardware::RuntimeProfile& profile);
 
 // ---- Whether a backend computes what it should: small ops of every kind, whose results are compared with another

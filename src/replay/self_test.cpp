@@ -11,33 +11,33 @@
 namespace llmperf::replay {
 namespace {
 
-using calibrate::OpRow;
+using measure::OpRow;
 
 OpRow vector_row(const std::string& kind, std::int64_t rows, std::int64_t width, Dtype dtype, std::int64_t heads = 0,
                  std::int64_t kv_heads = 0) {
   const double moved = 2 * static_cast<double>(rows * width) * bytes_per_element(dtype);
   return {"vector:" + kind, dtype,
-          calibrate::VectorShape{kind, rows, width, heads, kv_heads, kind == "elementwise" ? Bytes{moved} : Bytes{}}};
+          measure::VectorShape{kind, rows, width, heads, kv_heads, kind == "elementwise" ? Bytes{moved} : Bytes{}}};
 }
 
 OpRow attention_row(std::int64_t q_len, std::int64_t kv_len, Dtype dtype, bool causal) {
   const bool decode = q_len == 1;
   return {decode ? "attention_decode" : "attention_prefill", dtype,
-          calibrate::AttentionShape{decode ? calibrate::Phase::decode : calibrate::Phase::prefill, 2, q_len, kv_len, 4,
-                                    2, 64, causal}};
+          measure::AttentionShape{decode ? measure::Phase::decode : measure::Phase::prefill, 2, q_len, kv_len, 4, 2, 64,
+                                  causal}};
 }
 
 // Sizes that are no multiples of a tile where the op allows them, several rows, several heads to a key head.
 std::vector<OpRow> small_ops() {
   std::vector<OpRow> rows;
   for (const Dtype dtype : {Dtype::fp16, Dtype::bf16}) {
-    rows.push_back({"gemm", dtype, calibrate::GemmShape{5, 96, 128, 1, {}}});
-    rows.push_back({"gemm", dtype, calibrate::GemmShape{7, 48, 64, 3, {}}});
+    rows.push_back({"gemm", dtype, measure::GemmShape{5, 96, 128, 1, {}}});
+    rows.push_back({"gemm", dtype, measure::GemmShape{7, 48, 64, 3, {}}});
     for (const char* weights : {"int8", "w4a16-g32", "w8a8"}) {
-      rows.push_back({"gemm", dtype, calibrate::GemmShape{5, 96, 128, 1, weights}});
+      rows.push_back({"gemm", dtype, measure::GemmShape{5, 96, 128, 1, weights}});
     }
-    rows.push_back({"gemm", dtype, calibrate::GemmShape{7, 48, 64, 3, "w8a8"}});
-    rows.push_back({"moe", dtype, calibrate::ExpertsShape{.m = 5, .hidden = 64, .inter = 32, .topk = 2, .experts = 6}});
+    rows.push_back({"gemm", dtype, measure::GemmShape{7, 48, 64, 3, "w8a8"}});
+    rows.push_back({"moe", dtype, measure::ExpertsShape{.m = 5, .hidden = 64, .inter = 32, .topk = 2, .experts = 6}});
     rows.push_back(attention_row(33, 33, dtype, true));
     rows.push_back(attention_row(9, 40, dtype, true));
     rows.push_back(attention_row(9, 40, dtype, false));
@@ -47,14 +47,14 @@ std::vector<OpRow> small_ops() {
       rows.push_back(vector_row(kind, 9, 160, dtype));
     }
     rows.push_back(vector_row("rope", 54, 128, dtype, 4, 2));
-    rows.push_back({"gather", dtype, calibrate::GatherShape{11, 64, 100}});
-    rows.push_back({"kv_write", dtype, calibrate::CacheShape{10, 2, 64}});
+    rows.push_back({"gather", dtype, measure::GatherShape{11, 64, 100}});
+    rows.push_back({"kv_write", dtype, measure::CacheShape{10, 2, 64}});
     for (const char* op : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}) {
-      rows.push_back({op, dtype, calibrate::CollectiveShape{*calibrate::collective_kind(op), 2, Bytes{4096}}});
+      rows.push_back({op, dtype, measure::CollectiveShape{*measure::collective_kind(op), 2, Bytes{4096}}});
     }
   }
-  rows.push_back({"gemm", Dtype::fp32, calibrate::GemmShape{5, 96, 128, 1, {}}});
-  rows.push_back({"gemm", Dtype::int8, calibrate::GemmShape{5, 96, 128, 1, {}}});
+  rows.push_back({"gemm", Dtype::fp32, measure::GemmShape{5, 96, 128, 1, {}}});
+  rows.push_back({"gemm", Dtype::int8, measure::GemmShape{5, 96, 128, 1, {}}});
   return rows;
 }
 
@@ -63,13 +63,13 @@ std::vector<OpRow> stand_ins(const OpRow& row) {
   std::vector<OpRow> rows = {row};
   OpRow wide = row;
   wide.dtype = Dtype::fp32;
-  if (auto* shape = std::get_if<calibrate::CollectiveShape>(&wide.shape)) {  // of as many elements
+  if (auto* shape = std::get_if<measure::CollectiveShape>(&wide.shape)) {  // of as many elements
     shape->bytes = shape->bytes * (bits(Dtype::fp32) / bits(row.dtype));
-  } else if (auto* vector = std::get_if<calibrate::VectorShape>(&wide.shape)) {
+  } else if (auto* vector = std::get_if<measure::VectorShape>(&wide.shape)) {
     vector->bytes = vector->bytes * (bits(Dtype::fp32) / bits(row.dtype));
   }
   rows.push_back(wide);
-  if (auto* shape = std::get_if<calibrate::GemmShape>(&wide.shape); shape != nullptr && !shape->weights.empty()) {
+  if (auto* shape = std::get_if<measure::GemmShape>(&wide.shape); shape != nullptr && !shape->weights.empty()) {
     shape->weights.clear();
     rows.push_back(wide);
   }
@@ -92,9 +92,9 @@ double tolerance_of(const OpRow& row, const OpRow& reference) {
   constexpr double kOrder = 256;
   double tolerance = row.dtype == Dtype::fp32 ? kOrder * unit(Dtype::fp32) : kRoundings * unit(row.dtype);
   // Quantised operands against operands that are not: off by up to half a step of their integers.
-  const auto* gemm = std::get_if<calibrate::GemmShape>(&row.shape);
+  const auto* gemm = std::get_if<measure::GemmShape>(&row.shape);
   if (gemm == nullptr || reference == row) return tolerance;
-  const auto* compared = std::get_if<calibrate::GemmShape>(&reference.shape);
+  const auto* compared = std::get_if<measure::GemmShape>(&reference.shape);
   if (!gemm->weights.empty() && compared->weights.empty())
     tolerance += gemm->weights.starts_with("w4") ? 1.0 / 7 : 1.0 / 127;
   if (gemm->weights == "w8a8" || row.dtype == Dtype::int8) tolerance += 1.0 / 127;
@@ -114,7 +114,7 @@ double relative_error(const std::vector<float>& values, const std::vector<float>
 }
 
 SelfTestResult test(const OpRow& row, Backend& tested, Backend& reference) {
-  SelfTestResult result{calibrate::describe(row)};
+  SelfTestResult result{measure::describe(row)};
   auto op = tested.prepare(row, 1);
   if (auto* why = std::get_if<Unavailable>(&op)) {
     result.reason = std::move(why->reason);
@@ -160,14 +160,14 @@ std::vector<SelfTestResult> self_test(Backend& tested, Backend& reference) {
   bool works = true;
   for (const OpRow& row : small_ops()) {
     if (!works) {
-      results.push_back({.op = calibrate::describe(row), .reason = "not run after the failure above"});
+      results.push_back({.op = measure::describe(row), .reason = "not run after the failure above"});
       continue;
     }
     try {
       results.push_back(test(row, tested, reference));
     } catch (const Error& error) {
       works = false;
-      results.push_back({.op = calibrate::describe(row),
+      results.push_back({.op = measure::describe(row),
                          .outcome = SelfTestResult::Outcome::failed,
                          .reason = error.diagnostics().front().message});
     }

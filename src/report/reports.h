@@ -16,13 +16,10 @@ struct Scenario;
 struct Comparison;
 struct VideoSetup;
 }  // namespace llmperf::estimate
-namespace llmperf::calibrate {
+namespace llmperf::measure {
 struct Validation;
 struct Calibration;
-}  // namespace llmperf::calibrate
-namespace llmperf::request {
-struct CapacityResult;
-}
+}  // namespace llmperf::measure
 namespace llmperf::import {
 struct Imported;
 }
@@ -35,6 +32,7 @@ struct RuntimeProfile;
 }  // namespace llmperf::hardware
 
 namespace llmperf::result {
+struct CapacityResult;
 struct Generation;
 struct Serving;
 struct Training;
@@ -80,7 +78,7 @@ std::vector<std::string> missed_bounds(const Serving& serving);
 Report program_report(const ProgramStudy& study, Detail detail, bool json);
 
 // `llmperf capacity`.
-Report capacity_report(const request::CapacityResult& result);
+Report capacity_report(const result::CapacityResult& result);
 
 // `llmperf parallel`, and `--symbolic`.
 Report parallel_report(const ParallelStudy& study);
@@ -124,8 +122,8 @@ Report step_mapping_report(const result::StepMapping& study);
 
 // Of measurements. Tables list every row while there are few, else the worst; CSV and JSON hold all. The CSV of a
 // calibration is its parameters.
-Report validate_report(const calibrate::Validation& validation);
-Report calibrate_report(const calibrate::Calibration& calibration);
+Report validate_report(const measure::Validation& validation);
+Report calibrate_report(const measure::Calibration& calibration);
 Report import_report(const import::Imported& imported);
 Report replay_report(const replay::Study& study);
 Report self_test_report(const SelfTest& test);

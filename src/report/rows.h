@@ -27,7 +27,7 @@ class RowTable {
 
  private:
   const Type& type_;
-  sweep::Row row_;
+  points::Row row_;
   std::vector<std::size_t> shown_;
   Table table_;
 };

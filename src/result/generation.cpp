@@ -162,8 +162,7 @@ Type drafted(Fields<Generation> f) {
       .when([](const D& d) { return d.estimate->phase("draft") != nullptr; })
       .of("verify_s", "of a cycle: the model's step", [](const D& d) { return d.estimate->phase("decode")->time; })
       .when([](const D& d) { return d.estimate->phase("draft") != nullptr; })
-      .of("rounds", "cycles of 1 to 8 tokens, against the same request without a draft",
-          [](const D& d) { return d.rounds; });
+      .of<&D::rounds>("rounds", "cycles of 1 to 8 tokens, against the same request without a draft");
 }
 
 Type fields_of(Fields<StageHeld> f) {

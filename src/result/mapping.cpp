@@ -42,7 +42,7 @@ Type mapped_op(Fields<MappingStudy> f) {
           [](const O& o) {
             return body_of<graph::Gemm>(o) ? "gemm" : body_of<graph::Attention>(o) ? "attention" : "vector";
           })
-      .of("dtype", "of the operands; gemm: of the first", [](const O& o) { return o.dtype; })
+      .of<&O::dtype>("dtype", "of the operands; gemm: of the first")
       .of("passes", "of the matrix unit; null: those that the device's rate is of",
           [](const O& o) { return o.operands.passes; })
       .only_where(gemm)
@@ -69,7 +69,7 @@ Type mapped_op(Fields<MappingStudy> f) {
       .of("kv_heads", "likewise", [](const O& o) { return body_of<graph::Attention>(o)->kv_heads; })
       .of("head_dim", "likewise", [](const O& o) { return body_of<graph::Attention>(o)->qk_dim; })
       .only_where(vector)
-      .of("vector_kind", "vector: its name", [](const O& o) { return o.name; })
+      .of<&O::name>("vector_kind", "vector: its name")
       .of("rows", "likewise", [](const O& o) { return body_of<graph::Vector>(o)->rows; })
       .of("width", "likewise", [](const O& o) { return body_of<graph::Vector>(o)->width; });
 }
@@ -199,8 +199,7 @@ Type published_mapping(Fields<MappingStudy> f) {
             return splits;
           })
       .of("weights_stay", "rather than inputs", [](const P& p) { return p.published->transposed; })
-      .of("mapped_here", "the same choice on the machine of the mappings, or null",
-          [](const P& p) { return p.recost; });
+      .of<&P::recost>("mapped_here", "the same choice on the machine of the mappings, or null");
 }
 
 }  // namespace
@@ -440,7 +439,7 @@ Type fields_of(Fields<StepMapping> f) {
       .of("gain", "the share of `apart_s` that is saved", [](const S& s) { return 1 - s.step.seconds / s.step.apart; })
       .of("dram_bytes", "that the mappings move", [](const S& s) { return s.step.dram; })
       .of("apart_dram_bytes", "with everything in DRAM", [](const S& s) { return s.step.dram_apart; })
-      .of("sram_capacity_bytes", "of a tile", [](const S& s) { return s.sram; })
+      .of<&S::sram>("sram_capacity_bytes", "of a tile")
       .of<&placed_rows>("ops", "of the step, those of a layer of each kind once; also the CSV");
 }
 

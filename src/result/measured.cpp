@@ -6,13 +6,13 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/row_ops.h"
 #include "cost/work.h"
+#include "measure/row_ops.h"
 
 namespace llmperf::result {
 namespace {
 
-using calibrate::GroupErrors;
+using measure::GroupErrors;
 
 // Errors of predictions; with the baselines: the speed of light, three constants fitted to the rows, the rule of thumb.
 struct Errors {
@@ -89,14 +89,14 @@ struct ErrorSection {
 
 // ---- validate
 
-Type fields_of(Fields<calibrate::GroupErrors> f) {
+Type fields_of(Fields<measure::GroupErrors> f) {
   return f.of<&GroupErrors::by>("by", kBy)
       .of<&GroupErrors::name>("name", "of the group")
       .spread([](const GroupErrors& g) { return BaselineErrors{&g}; });
 }
 
-Type fields_of(Fields<calibrate::Measurements::File> f) {
-  using F = calibrate::Measurements::File;
+Type fields_of(Fields<measure::Measurements::File> f) {
+  using F = measure::Measurements::File;
   return f.of<&F::path>("path", "as given").of<&F::notes>("notes", "the comment lines of the file");
 }
 
@@ -110,7 +110,7 @@ Type fields_of(Fields<Diagnostic> f) {
 
 Type fields_of(Fields<ValidatedRow> f) {
   using R = ValidatedRow;
-  using V = calibrate::ValidatedRow;
+  using V = measure::ValidatedRow;
   return f
       .of("measured_s", "as the file says; of a rate its inverse", [](const R& r) { return r.of->measured(*r.row); })
       .of<&R::row, &V::predicted>("predicted_s", "by the profile")
@@ -136,8 +136,8 @@ Type fields_of(Fields<ValidatedRow> f) {
       .of<&R::row, &V::remark>("remark", "as text, may be empty");
 }
 
-Type fields_of(Fields<calibrate::Validation> f) {
-  using V = calibrate::Validation;
+Type fields_of(Fields<measure::Validation> f) {
+  using V = measure::Validation;
   return f.of("files", "that were read", [](const V& v) { return v.measurements.files; })
       .of("summary", "of all scored rows", [](const V& v) { return BaselineErrors{&v.summary}; })
       .of<&V::groups>("groups", "of scored rows")
@@ -167,9 +167,9 @@ Type fields_of(Fields<ParameterFitted> f) {
           "default",
           [](const P& p) {
             switch (p.fitted.identified) {
-              case calibrate::Identified::yes: return p.fitted.at_bound ? "at bound" : "identified";
-              case calibrate::Identified::no_effect: return "no effect";
-              case calibrate::Identified::weakly: return "weakly identified";
+              case measure::Identified::yes: return p.fitted.at_bound ? "at bound" : "identified";
+              case measure::Identified::no_effect: return "no effect";
+              case measure::Identified::weakly: return "weakly identified";
             }
             return "";
           })
@@ -179,8 +179,8 @@ Type fields_of(Fields<ParameterFitted> f) {
       .of("relative_error_fit: relative error (fit)", "given rows and default",
           [](const P& p) { return p.fitted.relative_error; })
       .always()
-      .of("relative_error_jackknife: relative error (jackknife)", "over fits that each lack a group; null without",
-          [](const P& p) { return p.jackknife; })
+      .of<&P::jackknife>("relative_error_jackknife: relative error (jackknife)",
+                         "over fits that each lack a group; null without")
       .when([](const P& p) { return p.identified() && p.jackknife > 0; })
       .of("shrinkage: %", "how much narrower the rows made it than its default's spread: 0 not at all, 1 to a point",
           [](const P& p) { return p.fitted.shrinkage; })
@@ -191,9 +191,9 @@ Type fields_of(Fields<ParameterFitted> f) {
       .of<&P::meaning>("meaning", "in words");
 }
 
-std::vector<ParameterFitted> parameters_of(const calibrate::Calibration& c) {
+std::vector<ParameterFitted> parameters_of(const measure::Calibration& c) {
   std::vector<ParameterFitted> list;
-  for (const calibrate::CalibratedParameter& p : c.parameters) list.push_back({p});
+  for (const measure::CalibratedParameter& p : c.parameters) list.push_back({p});
   return list;
 }
 
@@ -204,15 +204,15 @@ Type fields_of(Fields<Correlated> f) {
       .of<&C::coefficient>("coefficient", "of correlation");
 }
 
-std::vector<Correlated> correlated(const calibrate::Calibration& c) {
+std::vector<Correlated> correlated(const measure::Calibration& c) {
   const auto name = [&](std::size_t index) -> std::string_view {
-    for (const calibrate::CalibratedParameter& p : c.parameters) {
+    for (const measure::CalibratedParameter& p : c.parameters) {
       if (p.free.index == index) return p.name;
     }
     return "?";
   };
   std::vector<Correlated> list;
-  for (const calibrate::Correlation& pair : c.correlations) {
+  for (const measure::Correlation& pair : c.correlations) {
     list.push_back({name(pair.first), name(pair.second), pair.coefficient});
   }
   return list;
@@ -222,30 +222,30 @@ std::span<const GroupErrors> groups_of(const std::vector<GroupErrors>& errors) {
   return errors.empty() ? std::span<const GroupErrors>() : std::span(errors).subspan(1);
 }
 
-Type fields_of(Fields<calibrate::LeftOut> f) {
-  using L = calibrate::LeftOut;
+Type fields_of(Fields<measure::LeftOut> f) {
+  using L = measure::LeftOut;
   return f.of<&L::by>("by", "kind of groups")
       .of<&L::folds>("folds", "0: one group only, nothing could be left out")
       .spread([](const L& l) { return ErrorSection{&l.errors}; });
 }
 
-Type fields_of(Fields<calibrate::Narrowed> f) {
-  using N = calibrate::Narrowed;
+Type fields_of(Fields<measure::Narrowed> f) {
+  using N = measure::Narrowed;
   return f.of<&N::parameter>("parameter", "name")
       .of<&N::before>("before", "relative uncertainty of the number without the row")
       .of<&N::after>("after", "with it");
 }
 
-Type fields_of(Fields<calibrate::Proposal> f) {
-  using P = calibrate::Proposal;
+Type fields_of(Fields<measure::Proposal> f) {
+  using P = measure::Proposal;
   return f.of("row", "what to measure, in the words of a measurement", [](const P& p) { return configuration(p.row); })
       .of<&P::gain>("gain: information gain",
                     "nats: by how much the logarithm of the volume falls in which the numbers lie")
       .of<&P::narrows>("narrows: narrows down", "one to three numbers that it tells most about");
 }
 
-Type fields_of(Fields<calibrate::Calibration> f) {
-  using C = calibrate::Calibration;
+Type fields_of(Fields<measure::Calibration> f) {
+  using C = measure::Calibration;
   return f.of<&C::hardware>("hardware", "device that was fitted")
       .of<&C::runtime>("runtime", "profile that was fitted")
       .of<&C::files>("files", "paths")
@@ -340,8 +340,8 @@ std::vector<std::string> warnings_of(const import::Imported& imported) {
 namespace {
 
 struct ImportedRow {
-  const calibrate::Measurements* of;
-  const calibrate::Row* row;
+  const measure::Measurements* of;
+  const measure::Row* row;
 
   std::optional<std::string_view> extra(std::string_view column) const {
     for (std::size_t i = 0; i < row->extra.size(); ++i) {
@@ -358,8 +358,8 @@ struct ImportedRow {
     return Fields<R>()
         .of("op", "one line; of llama-bench a step, of servers a figure of a run",
             [](const R& r) {
-              const auto* op = std::get_if<calibrate::OpRow>(&r.row->of);
-              return op ? calibrate::describe(*op) : calibrate::configuration(*r.row);
+              const auto* op = std::get_if<measure::OpRow>(&r.row->of);
+              return op ? measure::describe(*op) : measure::configuration(*r.row);
             })
         .of("time_s", "median; of collectives the shortest; of a rate its inverse",
             [](const R& r) { return r.row->latency; })
@@ -392,7 +392,7 @@ Type fields_of(Fields<import::Imported> f) {
       .of("measurements", "that they became",
           [](const I& i) {
             std::vector<ImportedRow> rows;
-            for (const calibrate::Row& row : i.measurements.rows) rows.push_back({&i.measurements, &row});
+            for (const measure::Row& row : i.measurements.rows) rows.push_back({&i.measurements, &row});
             return rows;
           })
       .of<&warnings_of>("warnings", "as text");
@@ -402,7 +402,7 @@ Type fields_of(Fields<import::Imported> f) {
 
 cost::Work ReplayedOp::work() const {
   cost::Work work;
-  for (const graph::Op& one : calibrate::ops_of(*row(), {})) work += cost::work_of(one, {});
+  for (const graph::Op& one : measure::ops_of(*row(), {})) work += cost::work_of(one, {});
   return work;
 }
 
@@ -416,7 +416,7 @@ Type fields_of(Fields<ReplayedOp> f) {
       .only_where(row)
       .of("op", "of what a row can name", [](const O& o) { return o.row()->op; })
       .of("dtype", "likewise", [](const O& o) { return o.row()->dtype; })
-      .of("shape", "likewise, as text", [](const O& o) { return calibrate::shape_text(*o.row()); })
+      .of("shape", "likewise, as text", [](const O& o) { return measure::shape_text(*o.row()); })
       .json("flops", "likewise", [](const O& o) { return o.work().matrix + o.work().vector; })
       .json("bytes", "likewise", [](const O& o) { return o.work().bytes(); })
       .always()
@@ -525,7 +525,7 @@ std::int64_t SelfTest::count(replay::SelfTestResult::Outcome outcome) const {
 
 Type fields_of(Fields<SelfTest> f) {
   using S = SelfTest;
-  return f.of("device", "that was tested", [](const S& s) { return s.device; })
+  return f.of<&S::device>("device", "that was tested")
       .of("passed", "no op failed", [](const S& s) { return !replay::failed(s.results); })
       .of("ops", "small ones of every kind", [](const S& s) { return s.results; });
 }

@@ -5,23 +5,23 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/calibrate.h"
-#include "calibrate/validation.h"
 #include "cost/work.h"
 #include "import/import.h"
+#include "measure/calibrate.h"
+#include "measure/validation.h"
 #include "replay/replay.h"
 #include "result/field.h"
 
 namespace llmperf::result {
 
 // A parameter of a calibration with what is said of it.
-struct ParameterFitted : calibrate::CalibratedParameter {
-  bool identified() const { return fitted.identified == calibrate::Identified::yes; }
+struct ParameterFitted : measure::CalibratedParameter {
+  bool identified() const { return fitted.identified == measure::Identified::yes; }
   // The larger of what rows and prior leave open and what changes with the rows left out.
   double uncertainty() const { return std::max(fitted.relative_error, jackknife); }
 };
 Type fields_of(Fields<ParameterFitted> f);
-std::vector<ParameterFitted> parameters_of(const calibrate::Calibration& calibration);
+std::vector<ParameterFitted> parameters_of(const measure::Calibration& calibration);
 // A pair that the rows know only together.
 struct Correlated {
   std::string_view first;
@@ -29,9 +29,9 @@ struct Correlated {
   double coefficient = 0;
 };
 Type fields_of(Fields<Correlated> f);
-std::vector<Correlated> correlated(const calibrate::Calibration& calibration);
+std::vector<Correlated> correlated(const measure::Calibration& calibration);
 // Errors of groups behind that of all rows.
-std::span<const calibrate::GroupErrors> groups_of(const std::vector<calibrate::GroupErrors>& errors);
+std::span<const measure::GroupErrors> groups_of(const std::vector<measure::GroupErrors>& errors);
 
 // What was imported of a class; classes never mix.
 struct ClassTotal {
@@ -59,7 +59,7 @@ struct ReplayedOp {
   const replay::PhaseStudy* phase;
   const replay::TimedOp* op;
   std::optional<Seconds> predicted;
-  const calibrate::OpRow* row() const { return std::get_if<calibrate::OpRow>(&op->op.what); }
+  const measure::OpRow* row() const { return std::get_if<measure::OpRow>(&op->op.what); }
   bool timed() const { return op->timing.has_value(); }
   cost::Work work() const;  // of what a row can name
 };
@@ -79,8 +79,8 @@ Type fields_of(Fields<SelfTest> f);
 // What was found out about a measurement. Rows are written cell by cell, with the columns of their files before these:
 // there may be tens of thousands.
 struct ValidatedRow {
-  const calibrate::Validation* of;
-  const calibrate::ValidatedRow* row;
+  const measure::Validation* of;
+  const measure::ValidatedRow* row;
   // Of the band that nine of ten are in: the lower of -1, the upper of 1.
   std::optional<double> edge(int side) const {
     if (!row->band) return std::nullopt;
@@ -89,11 +89,11 @@ struct ValidatedRow {
 };
 Type fields_of(Fields<ValidatedRow> f);
 
-Type fields_of(Fields<calibrate::GroupErrors> f);
-Type fields_of(Fields<calibrate::Validation> f);
-Type fields_of(Fields<calibrate::Narrowed> f);
-Type fields_of(Fields<calibrate::Proposal> f);
-Type fields_of(Fields<calibrate::Calibration> f);
+Type fields_of(Fields<measure::GroupErrors> f);
+Type fields_of(Fields<measure::Validation> f);
+Type fields_of(Fields<measure::Narrowed> f);
+Type fields_of(Fields<measure::Proposal> f);
+Type fields_of(Fields<measure::Calibration> f);
 Type fields_of(Fields<import::Imported> f);
 Type fields_of(Fields<replay::SelfTestResult> f);
 Type fields_of(Fields<replay::Study> f);

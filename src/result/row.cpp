@@ -9,7 +9,7 @@ namespace {
 
 class RowVisitor final : public Visitor {
  public:
-  explicit RowVisitor(sweep::Row& row) : row_(row) {}
+  explicit RowVisitor(points::Row& row) : row_(row) {}
 
   void fill(const Type& type, const void* object) {
     for (const Field& field : type.fields) {
@@ -40,7 +40,7 @@ class RowVisitor final : public Visitor {
   void end() override {}
 
  private:
-  sweep::Row& row_;
+  points::Row& row_;
   const Field* field_ = nullptr;
 };
 
@@ -57,7 +57,7 @@ void add_columns(std::vector<Column>& columns, const Type& type) {
 
 }  // namespace
 
-void fill_row(sweep::Row& row, const Type& type, const void* object) { RowVisitor(row).fill(type, object); }
+void fill_row(points::Row& row, const Type& type, const void* object) { RowVisitor(row).fill(type, object); }
 
 std::vector<Column> columns(const Type& type) {
   std::vector<Column> columns;
@@ -71,12 +71,12 @@ std::string plain(double value) {
   return text;
 }
 
-std::string cell_text(const sweep::Cell& cell) {
+std::string cell_text(const points::Cell& cell) {
   switch (cell.kind) {
-    case sweep::Cell::Kind::none: return {};
-    case sweep::Cell::Kind::number: return plain(cell.number);
-    case sweep::Cell::Kind::truth: return cell.number != 0 ? "true" : "false";
-    case sweep::Cell::Kind::text: return cell.text;
+    case points::Cell::Kind::none: return {};
+    case points::Cell::Kind::number: return plain(cell.number);
+    case points::Cell::Kind::truth: return cell.number != 0 ? "true" : "false";
+    case points::Cell::Kind::text: return cell.text;
   }
   return {};
 }

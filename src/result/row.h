@@ -5,16 +5,16 @@
 #include <string_view>
 #include <vector>
 
+#include "points/row.h"
 #include "result/field.h"
-#include "sweep/row.h"
 
 namespace llmperf::result {
 
 // Appends the cells of an object; empty ones, for their names, when it is null. Allocates nothing that the values
 // themselves do not.
-void fill_row(sweep::Row& row, const Type& type, const void* object);
+void fill_row(points::Row& row, const Type& type, const void* object);
 template <class T>
-void fill_row(sweep::Row& row, const T* object) {
+void fill_row(points::Row& row, const T* object) {
   fill_row(row, type_of<T>(), object);
 }
 
@@ -28,6 +28,6 @@ std::vector<Column> columns(const Type& type);
 
 // The text of a cell of CSV: the shortest that reads back the same, "true" or "false", nothing for an empty cell.
 std::string plain(double value);
-std::string cell_text(const sweep::Cell& cell);
+std::string cell_text(const points::Cell& cell);
 
 }  // namespace llmperf::result

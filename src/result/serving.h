@@ -1,6 +1,7 @@
 // What `llmperf serve` answers: what is measured of requests that an engine serves, and what that rests on.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,9 +9,10 @@
 #include <vector>
 
 #include "estimate/band.h"
-#include "request/capacity_search.h"
+#include "request/request.h"
 #include "result/field.h"
 #include "result/parts.h"
+#include "serving/capacity.h"
 #include "serving/serve.h"
 #include "serving/trace_file.h"
 
@@ -118,16 +120,59 @@ std::vector<ServingPercentile> percentiles(const serving::Run& run, bool steady 
 
 // ---- What `llmperf capacity` answers: deployments that serve a rate of requests within bounds, best first.
 
-struct CapacityCandidate {
-  const request::CapacityResult* all;
-  std::size_t index;
-  const request::Candidate& of() const { return all->candidates[index]; }
-  // What is minimised over that of the best, less one; nothing of one that does not meet the bounds.
-  std::optional<double> beyond_best() const;
-};
-std::vector<CapacityCandidate> candidates_of(const request::CapacityResult& result);
+// ---- What `llmperf capacity` answers (service/capacity.h).
 
-Type fields_of(Fields<CapacityCandidate> f);
-Type fields_of(Fields<request::CapacityResult> f);
+enum class Minimise : std::uint8_t { cost, devices, energy };
+inline constexpr std::array<std::string_view, 3> kMinimised = {"cost", "devices", "energy"};
+constexpr std::string_view name(Minimise minimise) { return kMinimised[static_cast<std::size_t>(minimise)]; }
+
+struct Candidate {
+  std::string hardware;
+  std::string plan;  // of a replica: "tp 4"
+  std::string weights;
+  std::string engine;         // with its rules' version
+  std::string profile;        // that times its steps
+  bool extrapolated = false;  // the profile is not the device's own
+  std::int64_t replica_devices = 1;
+  // Of what serves the rate; with disaggregation those that decode are apart.
+  std::int64_t replicas = 0, decode_replicas = 0;
+  std::int64_t devices = 0;
+  double max_requests_per_second = 0;  // of one replica, with disaggregation of all
+  double ceiling = 0;                  // … that no queue survives
+  serving::Binding binding = serving::Binding::none;
+  std::optional<serving::Cause> cause;
+  std::string why;         // of a candidate that cannot be: "32 heads do not divide by 64"
+  bool simulated = false;  // else replicas and costs are the least that its ceiling, or a rate that it misses, leave
+  bool meets = false;
+  std::optional<serving::Summary> at;  // of a replica at its share of the rate; of one that does not meet at its best
+  std::vector<ServedBound> bounds;     // … and each bound there
+  std::optional<double> cost_per_hour, cost_per_million_output_tokens;
+  std::string currency;
+  std::optional<double> power_w;                  // board power of all devices: an upper bound
+  std::optional<double> joules_per_output_token;  // likewise
+  std::optional<double> beyond_best;              // what is minimised over that of the best, less one
+  bool pareto = false;                            // none of those that meet is both cheaper and quicker (mean E2E)
+  // What is minimised; nothing where it is not known.
+  std::optional<double> objective(Minimise minimise) const;
+};
+
+struct CapacityResult {
+  request::Request asked;
+  Minimise minimise = Minimise::cost;
+  double rate = 0;
+  serving::Slo slo;
+  serving::Load load;
+  std::vector<Candidate> candidates;  // best first, those that meet before those that do not
+  std::vector<std::string> notes;     // of its trace
+  std::int64_t simulations = 0;       // of the candidates that were simulated
+  bool interrupted = false;           // those that were not done by then say so
+  std::size_t done = 0;               // candidates
+  const Candidate* best() const {
+    return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;
+  }
+};
+
+Type fields_of(Fields<Candidate> f);
+Type fields_of(Fields<CapacityResult> f);
 
 }  // namespace llmperf::result

@@ -13,18 +13,18 @@ namespace {
 
 struct SweptColumn {
   std::string_view name;
-  sweep::Better better;
+  points::Better better;
   static Type fields() {
     using C = SweptColumn;
     return Fields<C>()
         .of<&C::name>("name", "as in CSV")
         .of("better", "which way it is: \"lower\", \"higher\" or null",
-            [](const C& c) { return c.better == sweep::Better::lower ? "lower" : "higher"; })
-        .when([](const C& c) { return c.better != sweep::Better::unsaid; });
+            [](const C& c) { return c.better == points::Better::lower ? "lower" : "higher"; })
+        .when([](const C& c) { return c.better != points::Better::unsaid; });
   }
 };
 
-std::string command_line(const study::Section& section) {
+std::string command_line(const points::Section& section) {
   std::string text = section.command.text;
   for (const std::string& argument : section.arguments) text += " " + argument;
   if (!section.rows.empty()) text += fmt::format(" ({} rows)", section.rows.size());
@@ -53,11 +53,11 @@ Type fields_of(Fields<SweptFront> f) {
       .of<&F::beaten>("beaten", "values there of the rows that the front beats; null: too many");
 }
 
-std::optional<SweptFront> front_of(const sweep::Selection& selection, std::span<const std::string> columns) {
-  const std::span<const sweep::Key> keys = selection.front_keys();
+std::optional<SweptFront> front_of(const points::Selection& selection, std::span<const std::string> columns) {
+  const std::span<const points::Key> keys = selection.front_keys();
   if (keys.empty()) return std::nullopt;
   SweptFront front{{keys.begin(), keys.end()}, {}, selection.beaten()};
-  for (const sweep::Key& key : keys) front.columns.push_back(columns[key.column]);
+  for (const points::Key& key : keys) front.columns.push_back(columns[key.column]);
   // In an order that does not depend on how the points were divided.
   if (front.beaten) std::sort(front.beaten->begin(), front.beaten->end());
   return front;
@@ -84,7 +84,7 @@ Type fields_of(Fields<SweepResult> f) {
       .of("columns", "of the rows",
           [](const S& s) {
             std::vector<SweptColumn> list;
-            for (const std::size_t i : s.written()) list.push_back({s.columns[i], sweep::better(s.columns[i])});
+            for (const std::size_t i : s.written()) list.push_back({s.columns[i], points::better(s.columns[i])});
             return list;
           })
       .of("rows", "objects with a key for each column, null where there is no value",
@@ -93,12 +93,12 @@ Type fields_of(Fields<SweepResult> f) {
 
 namespace {
 
-Json cell_json(const sweep::Cell& cell) {
+Json cell_json(const points::Cell& cell) {
   switch (cell.kind) {
-    case sweep::Cell::Kind::none: return nullptr;
-    case sweep::Cell::Kind::number: return number(cell.number);
-    case sweep::Cell::Kind::truth: return cell.number != 0;
-    case sweep::Cell::Kind::text: return cell.text;
+    case points::Cell::Kind::none: return nullptr;
+    case points::Cell::Kind::number: return number(cell.number);
+    case points::Cell::Kind::truth: return cell.number != 0;
+    case points::Cell::Kind::text: return cell.text;
   }
   return nullptr;
 }
@@ -111,7 +111,7 @@ std::string sweep_document(const SweepResult& result) {
   if (result.rows.empty()) return text;
   constexpr std::string_view kEnd = "]\n}\n";
   text.resize(text.size() - kEnd.size());
-  for (const sweep::Row& row : result.rows) {
+  for (const points::Row& row : result.rows) {
     text += text.back() == '[' ? "\n    " : ",\n    ";
     Json object = Json::object();
     for (const std::size_t column : shown) object[result.columns[column]] = cell_json(row[column]);
@@ -154,8 +154,8 @@ Type fields_of(Fields<NamedStudy> f) {
 }
 Type fields_of(Fields<StudyList> f) { return f.of<&StudyList::studies>("studies", "built-in ones"); }
 
-Type fields_of(Fields<study::Section> f) {
-  using S = study::Section;
+Type fields_of(Fields<points::Section> f) {
+  using S = points::Section;
   return f.of<&S::name>("name", "of its files")
       .of<&S::title>("title", "of the file")
       .row<&command_line>("command", "with its arguments")

@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "points/row.h"
+#include "points/selection.h"
+#include "points/study_file.h"
 #include "result/field.h"
-#include "study/study.h"
-#include "sweep/row.h"
-#include "sweep/selection.h"
 
 namespace llmperf::result {
 
@@ -23,13 +23,13 @@ struct SweptFlag {
 Type fields_of(Fields<SweptFlag> f);
 // Of what a front was asked for, and the rows that it beats: their values there, sorted; none where there are too many.
 struct SweptFront {
-  std::vector<sweep::Key> keys;
+  std::vector<points::Key> keys;
   std::vector<std::string> columns;  // of the keys
   std::optional<std::vector<std::vector<double>>> beaten;
 };
 Type fields_of(Fields<SweptFront> f);
 // Nothing for a selection that is no front. `columns`: of the rows.
-std::optional<SweptFront> front_of(const sweep::Selection& selection, std::span<const std::string> columns);
+std::optional<SweptFront> front_of(const points::Selection& selection, std::span<const std::string> columns);
 
 struct SweepResult {
   std::vector<SweptFlag> axes;
@@ -41,7 +41,7 @@ struct SweepResult {
   std::int64_t failed = 0;
   std::string first_error;
   std::vector<std::string> notes = {};  // on fields that say nothing at some points
-  std::vector<sweep::Row> rows;
+  std::vector<points::Row> rows;
   std::vector<std::size_t> written() const;  // columns of CSV and JSON
 };
 Type fields_of(Fields<SweepResult> f);
@@ -61,14 +61,14 @@ struct StudySection {
 };
 Type fields_of(Fields<StudySection> f);
 struct StudyRun {
-  const study::Study* study;
+  const points::StudyFile* study;
   std::vector<StudySection> sections;
 };
 Type fields_of(Fields<StudyRun> f);
 
 struct NamedStudy {
   std::string name;
-  study::Study study;
+  points::StudyFile study;
 };
 Type fields_of(Fields<NamedStudy> f);
 struct StudyList {
@@ -78,10 +78,10 @@ Type fields_of(Fields<StudyList> f);
 // What a study does, without doing it.
 struct StudySummary {
   std::string name;
-  const study::Study& study;
+  const points::StudyFile& study;
 };
 Type fields_of(Fields<StudySummary> f);
 
-Type fields_of(Fields<study::Section> f);
+Type fields_of(Fields<points::Section> f);
 
 }  // namespace llmperf::result

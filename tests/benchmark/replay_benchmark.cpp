@@ -22,7 +22,7 @@ namespace {
 
 using namespace llmperf;
 using namespace llmperf::replay;
-using calibrate::GemmShape;
+using measure::GemmShape;
 
 struct Contender {
   std::string name;
@@ -53,11 +53,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 // An op on a backend, prepared once; nothing where it cannot run.
-std::function<double()> replayed(Backend& backend, const calibrate::OpRow& op, std::int64_t copies,
-                                 std::int64_t passes) {
+std::function<double()> replayed(Backend& backend, const measure::OpRow& op, std::int64_t copies, std::int64_t passes) {
   auto made = backend.prepare(op, copies);
   if (const auto* reason = std::get_if<Unavailable>(&made)) {
-    fmt::print(stderr, "{} {}: {}\n", op.op, calibrate::describe(op), reason->reason);
+    fmt::print(stderr, "{} {}: {}\n", op.op, measure::describe(op), reason->reason);
     return {};
   }
   std::shared_ptr<Prepared> ready = std::get<std::unique_ptr<Prepared>>(std::move(made));
@@ -85,7 +84,7 @@ void products(int repetitions) {
       const GemmShape s{.m = m, .n = n, .k = k};
       const double flops = 2.0 * static_cast<double>(m) * n * k;
       const auto passes = static_cast<std::int64_t>(std::max(2.0, 2e9 / flops));
-      const auto op = [&](Dtype dtype) { return calibrate::OpRow{"gemm", dtype, s}; };
+      const auto op = [&](Dtype dtype) { return measure::OpRow{"gemm", dtype, s}; };
       std::vector<Contender> c;
       for (const Dtype dtype : {Dtype::fp32, Dtype::bf16}) {
         c.push_back({"Eigen", replayed(*eigen, op(dtype), 1, passes)});

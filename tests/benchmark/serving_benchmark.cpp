@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "request/capacity_search.h"
+#include "service/capacity.h"
 #include "serving/metrics.h"
 #include "serving/random.h"
 #include "serving/simulation.h"
@@ -120,7 +120,7 @@ void summary_of_an_hour(benchmark::State& state) {
 BENCHMARK(summary_of_an_hour)->Unit(benchmark::kMillisecond);
 
 void capacity_70b(benchmark::State& state, const char* input, const char* output) {
-  request::CapacityQuery query{.threads = 2};
+  service::CapacityQuery query{.threads = 2};
   query.request.model = "llama-3.3-70b";
   query.request.rate = 20;
   query.request.slo = "ttft.p99=1s,tpot.p99=50ms";
@@ -129,14 +129,14 @@ void capacity_70b(benchmark::State& state, const char* input, const char* output
   query.request.weights = "bf16,fp8";
   query.request.input = input;
   query.request.output = output;
-  request::CapacityResult result;
+  result::CapacityResult result;
   for (auto _ : state) {
     request::Sources sources;
-    result = request::search_capacity(query, sources);
+    result = service::search_capacity(query, sources);
   }
   state.counters["candidates"] = static_cast<double>(result.candidates.size());
   state.counters["simulated"] =
-      static_cast<double>(std::ranges::count(result.candidates, true, &request::Candidate::simulated));
+      static_cast<double>(std::ranges::count(result.candidates, true, &result::Candidate::simulated));
 }
 BENCHMARK_CAPTURE(capacity_70b, fixed, "1024", "128")->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK_CAPTURE(capacity_70b, azure, "lognormal:1155:0.5", "lognormal:211:1")

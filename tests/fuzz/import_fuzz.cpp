@@ -19,13 +19,13 @@ void check(const import::Imported& imported) {
     if (type.imported < type.count && type.remark.empty()) std::abort();
     executions += type.imported;
   }
-  const calibrate::Measurements& written = imported.measurements;
+  const measure::Measurements& written = imported.measurements;
   // Of a run each figure is a row.
   const bool runs = import::is_of_servers(imported.source);
-  const auto most = static_cast<std::int64_t>(runs ? calibrate::serving_figures().size() : 1) * executions;
+  const auto most = static_cast<std::int64_t>(runs ? measure::serving_figures().size() : 1) * executions;
   if (static_cast<std::int64_t>(written.rows.size()) > most) std::abort();
   if (written.rows.empty()) return;
-  const calibrate::Measurements read = calibrate::parse_measurements(calibrate::format_measurements(written), "w.csv");
+  const measure::Measurements read = measure::parse_measurements(measure::format_measurements(written), "w.csv");
   if (read.rows.size() != written.rows.size()) std::abort();
   for (std::size_t i = 0; i < read.rows.size(); ++i) {
     if (read.rows[i].of != written.rows[i].of) std::abort();

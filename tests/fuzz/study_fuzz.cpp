@@ -4,17 +4,17 @@
 
 #include "base/error.h"
 #include "fuzz.h"
-#include "study/study.h"
+#include "points/study_file.h"
 
 using namespace llmperf;
 
 void fuzz_study(std::string_view text) {
   try {
-    const study::Study study = study::parse_study(descriptor::parse_yaml(text, "fuzz.yaml"));
+    const points::StudyFile study = points::parse_study(descriptor::parse_yaml(text, "fuzz.yaml"));
     if (study.title.empty() || study.sections.empty()) std::abort();
-    for (const study::Section& section : study.sections) {
+    for (const points::Section& section : study.sections) {
       if (section.name.empty() || section.name.find('/') != std::string::npos) std::abort();
-      for (const std::string& word : study::words_of(study::merged(study.flags, section.flags))) {
+      for (const std::string& word : points::words_of(points::merged(study.flags, section.flags))) {
         if (word.empty()) std::abort();
       }
     }

@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "fuzz.h"
+#include "points/condition.h"
+#include "points/values.h"
 #include "report/format/row_lines.h"
-#include "sweep/condition.h"
-#include "sweep/values.h"
 
 using namespace llmperf;
 
@@ -16,8 +16,8 @@ namespace {
 
 const std::vector<std::string> kColumns = {"model", "batch", "ttft_s", "fits"};
 
-sweep::Row sample() {
-  sweep::Row row;
+points::Row sample() {
+  points::Row row;
   row.add("model", "qwen-7b");
   row.add("batch", 8.0);
   row.add_none("ttft_s");
@@ -28,18 +28,18 @@ sweep::Row sample() {
 void check_line(report::LineFormat format, const std::string& text) {
   const std::vector<std::string> columns = report::parse_header(format, text, "fuzz");
   if (std::set<std::string>(columns.begin(), columns.end()).size() != columns.size()) return;
-  sweep::Row row;
+  points::Row row;
   report::parse_line(format, columns, text, "fuzz", 1, row);
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < columns.size(); ++i) all.push_back(i);
   const report::RowLines lines(format, columns, all);
   std::string once;
   lines.append(once, row);
-  sweep::Row again;
+  points::Row again;
   report::parse_line(format, columns, once, "fuzz", 1, again);
   if (again.size() != row.size()) std::abort();
   for (std::size_t i = 0; i < row.size(); ++i) {
-    if (row[i].kind == sweep::Cell::Kind::text) continue;  // blanks at its ends may go
+    if (row[i].kind == points::Cell::Kind::text) continue;  // blanks at its ends may go
     if (again[i].kind != row[i].kind || (row[i].is_number() && again[i].number != row[i].number)) std::abort();
   }
 }
@@ -52,12 +52,12 @@ void fuzz_sweep(std::string_view input) {
   try {
     switch (byte(input) % 4) {
       case 0: {
-        const sweep::Condition condition(text, kColumns);
+        const points::Condition condition(text, kColumns);
         if (condition(sample()) != condition(sample())) std::abort();
         break;
       }
       case 1: {
-        const std::vector<std::string> values = sweep::expand_values("--x", text);
+        const std::vector<std::string> values = points::expand_values("--x", text);
         if (std::set<std::string>(values.begin(), values.end()).size() != values.size()) std::abort();
         break;
       }

@@ -4,12 +4,12 @@
 namespace llmperf::import::aiconfigurator_test {
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::CollectiveShape;
-using calibrate::ExpertsShape;
-using calibrate::GemmShape;
-using calibrate::LatentShape;
-using calibrate::Phase;
+using measure::AttentionShape;
+using measure::CollectiveShape;
+using measure::ExpertsShape;
+using measure::GemmShape;
+using measure::LatentShape;
+using measure::Phase;
 
 constexpr Source kSource = Source::aiconfigurator;
 const std::string kStart = "framework,version,device,op_name,kernel_source,";
@@ -122,7 +122,7 @@ TEST_CASE("tables of collectives count elements", "[import][aiconfigurator]") {
 
 TEST_CASE("tables that are written are read back", "[import][aiconfigurator]") {
   const Imported i = imported(kSource, kExperts + "float16,64,7168,2048,8,256,2,4,power_law_1.01,1\n");
-  const calibrate::Measurements back = calibrate::parse_measurements(format_measurements(i.measurements), "w.csv");
+  const measure::Measurements back = measure::parse_measurements(format_measurements(i.measurements), "w.csv");
   REQUIRE(back.rows.size() == 1);
   CHECK(back.rows[0].of == i.measurements.rows[0].of);
 }

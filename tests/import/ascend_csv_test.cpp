@@ -6,8 +6,8 @@
 namespace llmperf::import::ascend_csv_test {
 namespace {
 
-using calibrate::GemmShape;
-using calibrate::VectorShape;
+using measure::GemmShape;
+using measure::VectorShape;
 
 const std::string kTorchNpu =
     "Step Id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),"
@@ -162,7 +162,7 @@ TEST_CASE("what is written can be read back", "[import][ascend]") {
                    line("RmsNorm", "AI_VECTOR_CORE", "3", "2,16,256;256", "DT_BF16;DT_BF16", "2,16,256", "DT_BF16") +
                    line("Cast", "AI_VECTOR_CORE", "4", "3", "INT4", "3", "DT_BF16") +  // 1.5 bytes
                    line("Cast", "AI_VECTOR_CORE", "4", "999983,999979", "INT8", "999983,999979", "DT_BF16"));
-  const calibrate::Measurements back = calibrate::parse_measurements(format_measurements(i.measurements), "w.csv");
+  const measure::Measurements back = measure::parse_measurements(format_measurements(i.measurements), "w.csv");
   REQUIRE(back.rows.size() == 4);
   for (std::size_t row = 0; row < back.rows.size(); ++row) {
     CHECK(back.rows[row].of == i.measurements.rows[row].of);

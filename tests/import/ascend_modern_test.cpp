@@ -11,12 +11,12 @@
 namespace llmperf::import::ascend_modern_test {
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::CacheShape;
-using calibrate::GemmShape;
-using calibrate::LatentShape;
-using calibrate::Phase;
-using calibrate::VectorShape;
+using measure::AttentionShape;
+using measure::CacheShape;
+using measure::GemmShape;
+using measure::LatentShape;
+using measure::Phase;
+using measure::VectorShape;
 
 Tensor tensor(const std::string& type, Shape shape, const std::string& format = "ND") {
   Tensor t;

@@ -5,14 +5,14 @@
 namespace llmperf::import::ascend_ops_test {
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::CacheShape;
-using calibrate::CollectiveShape;
-using calibrate::GatherShape;
-using calibrate::GemmShape;
-using calibrate::LatentShape;
-using calibrate::Phase;
-using calibrate::VectorShape;
+using measure::AttentionShape;
+using measure::CacheShape;
+using measure::CollectiveShape;
+using measure::GatherShape;
+using measure::GemmShape;
+using measure::LatentShape;
+using measure::Phase;
+using measure::VectorShape;
 
 Tensor tensor(const std::string& type, Shape shape, const std::string& format = "ND") {
   Tensor t;

@@ -6,9 +6,9 @@
 namespace llmperf::import::chrome_trace_test {
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::CollectiveShape;
-using calibrate::GemmShape;
+using measure::AttentionShape;
+using measure::CollectiveShape;
+using measure::GemmShape;
 
 std::string cpu_op(const std::string& name, int id, const std::string& dims, const std::string& types,
                    const std::string& concrete = "[]") {
@@ -152,7 +152,7 @@ TEST_CASE("attention of PyTorch: causal or not is an argument", "[import][trace]
 TEST_CASE("vectors of PyTorch and vLLM", "[import][trace]") {
   const auto vector = [](const std::string& name, const std::string& dims, const std::string& concrete = "[]") {
     const Imported i = trace({cpu_op(name, 1, dims, kBf16, concrete), kernel("k", 4, of(1))});
-    return i.measurements.rows.empty() ? i.types[0].remark : calibrate::describe(op(i, 0));
+    return i.measurements.rows.empty() ? i.types[0].remark : measure::describe(op(i, 0));
   };
   CHECK(vector("aten::native_layer_norm", "[[2, 3, 8], [], [8], [8], []]") == "vector:layer_norm bf16 6 x 8");
   CHECK(vector("_C::fused_add_rms_norm", "[[6, 8], [6, 8], [8], []]") == "vector:add_rms_norm bf16 6 x 8");

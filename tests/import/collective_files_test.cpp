@@ -7,8 +7,8 @@
 namespace llmperf::import::collective_files_test {
 namespace {
 
-using calibrate::CollectiveShape;
 using graph::CollectiveKind;
+using measure::CollectiveShape;
 
 const std::string kHeader =
     "#                                                              out-of-place                       in-place\n"

@@ -28,9 +28,9 @@ inline std::vector<std::string> problems_of(Source source, const std::string& te
   return list;
 }
 
-inline const calibrate::OpRow& op(const Imported& i, std::size_t row) {
+inline const measure::OpRow& op(const Imported& i, std::size_t row) {
   REQUIRE(row < i.measurements.rows.size());
-  return std::get<calibrate::OpRow>(i.measurements.rows[row].of);
+  return std::get<measure::OpRow>(i.measurements.rows[row].of);
 }
 template <class Shape>
 const Shape& shape(const Imported& i, std::size_t row = 0) {

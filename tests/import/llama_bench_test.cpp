@@ -8,8 +8,8 @@
 namespace llmperf::import::llama_bench_test {
 namespace {
 
-using calibrate::Phase;
-using calibrate::StepRow;
+using measure::Phase;
+using measure::StepRow;
 
 constexpr Source kSource = Source::llama_bench;
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -151,7 +151,7 @@ TEST_CASE("the five forms give the same steps", "[import][llama-bench]") {
     CHECK(i.types[0].imported == 2);
     CHECK(i.types[0].of == Class::step);
     CHECK(i.types[0].total.value == Approx(0.128 + 128.0 / 125));
-    const auto read = calibrate::parse_measurements(calibrate::format_measurements(i.measurements), "m.csv");
+    const auto read = measure::parse_measurements(measure::format_measurements(i.measurements), "m.csv");
     CHECK(read.rows[0].of == i.measurements.rows[0].of);
     CHECK(read.rows[1].of == i.measurements.rows[1].of);
   }

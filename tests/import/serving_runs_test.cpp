@@ -12,7 +12,7 @@
 namespace llmperf::import::serving_runs_test {
 namespace {
 
-using calibrate::ServingRow;
+using measure::ServingRow;
 
 std::string file(const std::string& name) {
   std::ifstream stream(std::string(LLMPERF_SOURCE_DIR) + "/tests/import/" + name);
@@ -30,10 +30,10 @@ const ServingRow& run(const Imported& i, std::size_t row = 0) {
 // Milliseconds by metric, of rates per second; of the run on that line.
 std::map<std::string, double> figures(const Imported& i, int line = 0) {
   std::map<std::string, double> list;
-  for (const calibrate::Row& row : i.measurements.rows) {
+  for (const measure::Row& row : i.measurements.rows) {
     if (line > 0 && row.line != line) continue;
     const std::string& metric = std::get<ServingRow>(row.of).metric;
-    const bool rate = calibrate::find_figure(metric)->rate;
+    const bool rate = measure::find_figure(metric)->rate;
     list[metric] = rate ? 1 / row.latency.value : row.latency.value * 1e3;
   }
   return list;
@@ -47,8 +47,8 @@ std::string remark(Source source, const std::string& text, const Options& option
 
 // What any reader of measurements makes of what was imported.
 void check_file(const Imported& i) {
-  const calibrate::Measurements again =
-      calibrate::parse_measurements(calibrate::format_measurements(i.measurements), "again.csv");
+  const measure::Measurements again =
+      measure::parse_measurements(measure::format_measurements(i.measurements), "again.csv");
   REQUIRE(again.rows.size() == i.measurements.rows.size());
   for (std::size_t k = 0; k < again.rows.size(); ++k) CHECK(again.rows[k].of == i.measurements.rows[k].of);
 }

@@ -1,14 +1,14 @@
-#include "calibrate/row_ops.h"
 #include "catch.h"
 #include "cost/work.h"
 #include "estimate/estimate.h"
 #include "hardware/device.h"
+#include "measure/row_ops.h"
 #include "model/model_file.h"
 #include "replay/replay.h"
 
 namespace llmperf::graph_rows_test {
 
-using calibrate::OpRow;
+using measure::OpRow;
 
 namespace {
 
@@ -37,7 +37,7 @@ const replay::DistinctOp& op_named(const replay::Step& step, const std::string& 
 }
 std::string text(const replay::DistinctOp& op) {
   const auto* row = std::get_if<OpRow>(&op.what);
-  return row ? calibrate::describe(*row) : "-: " + std::get<std::string>(op.what);
+  return row ? measure::describe(*row) : "-: " + std::get<std::string>(op.what);
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ TEST_CASE("a row asks for the work of the op it is of", "[graph_rows]") {
       for (const graph::Op& op : built.graph) {
         const auto row = replay::row_of(op, built.graph, built.model.vocab);
         if (!std::holds_alternative<OpRow>(row)) continue;
-        INFO(name << " " << op.name << " " << calibrate::describe(std::get<OpRow>(row)));
-        const graph::Op again = calibrate::ops_of(std::get<OpRow>(row), {}).front();
+        INFO(name << " " << op.name << " " << measure::describe(std::get<OpRow>(row)));
+        const graph::Op again = measure::ops_of(std::get<OpRow>(row), {}).front();
         const cost::Work a = cost::work_of(op, {});
         const cost::Work b = cost::work_of(again, {});
         CHECK(b.matrix.value == a.matrix.value);
@@ -87,7 +87,7 @@ TEST_CASE("a recurrence is a row of its shape, and a row asks for its work again
     for (const graph::Op& op : built.graph) {
       if (!std::holds_alternative<graph::Scan>(op.body)) continue;
       const auto row = replay::row_of(op, built.graph, built.model.vocab);
-      const graph::Op again = calibrate::ops_of(std::get<OpRow>(row), {}).front();
+      const graph::Op again = measure::ops_of(std::get<OpRow>(row), {}).front();
       CHECK(cost::work_of(again, {}).matrix.value == cost::work_of(op, {}).matrix.value);
       CHECK(cost::work_of(again, {}).bytes().value == cost::work_of(op, {}).bytes().value);
       ++scans;
@@ -105,7 +105,7 @@ TEST_CASE("latent attention is expanded over a prompt and absorbed for new token
     for (const graph::Op& op : built.graph) {
       if (!std::holds_alternative<graph::Attention>(op.body)) continue;
       const auto row = replay::row_of(op, built.graph, built.model.vocab);
-      const graph::Op again = calibrate::ops_of(std::get<OpRow>(row), {}).front();
+      const graph::Op again = measure::ops_of(std::get<OpRow>(row), {}).front();
       CHECK(cost::work_of(again, {}).matrix.value == cost::work_of(op, {}).matrix.value);
       CHECK(cost::work_of(again, {}).bytes().value == cost::work_of(op, {}).bytes().value);
     }
@@ -170,7 +170,7 @@ TEST_CASE("ranks of a plan exchange by collectives", "[graph_rows]") {
   std::vector<std::string> collectives;
   for (const replay::DistinctOp& op : step.ops) {
     const auto* row = std::get_if<OpRow>(&op.what);
-    if (row && std::holds_alternative<calibrate::CollectiveShape>(row->shape)) collectives.push_back(text(op));
+    if (row && std::holds_alternative<measure::CollectiveShape>(row->shape)) collectives.push_back(text(op));
   }
   REQUIRE(!collectives.empty());
   CHECK(collectives.front() == "all_reduce bf16 2 ranks 8192 B");  // 4 tokens x 1024 x 2 B
@@ -191,8 +191,8 @@ TEST_CASE("a product and the sum beside it are one kernel", "[graph_rows]") {
 }
 
 TEST_CASE("a list has every op once", "[graph_rows]") {
-  const OpRow a{"gemm", Dtype::bf16, calibrate::GemmShape{1, 2, 3, 1, {}}};
-  const OpRow b{"gemm", Dtype::bf16, calibrate::GemmShape{1, 2, 4, 1, {}}};
+  const OpRow a{"gemm", Dtype::bf16, measure::GemmShape{1, 2, 3, 1, {}}};
+  const OpRow b{"gemm", Dtype::bf16, measure::GemmShape{1, 2, 4, 1, {}}};
   CHECK(replay::list_of({a, b, a}).ops.size() == 2);
 }
 

@@ -6,7 +6,7 @@
 namespace llmperf::replay_test {
 
 using namespace llmperf::replay;
-using calibrate::OpRow;
+using measure::OpRow;
 
 namespace {
 
@@ -25,7 +25,7 @@ struct FakeBackend : Backend {
   std::vector<double> last_sequence;
   Description describe() const override { return {"fake", "fake-1", "A fake", {{"threads", "1"}}}; }
   std::unique_ptr<Prepared> make(const OpRow& op, std::int64_t c) override {
-    const auto m = std::get<calibrate::GemmShape>(op.shape).m;
+    const auto m = std::get<measure::GemmShape>(op.shape).m;
     require(m != 7, "seven rows are too many");
     ++prepared;
     copies.push_back(c);
@@ -43,7 +43,7 @@ struct FakeBackend : Backend {
   std::vector<float> result(Prepared&) override { return {}; }
 };
 
-OpRow product(std::int64_t m) { return {"gemm", Dtype::fp32, calibrate::GemmShape{m, 8, 8, 1, {}}}; }
+OpRow product(std::int64_t m) { return {"gemm", Dtype::fp32, measure::GemmShape{m, 8, 8, 1, {}}}; }
 DistinctOp distinct(const char* name, std::int64_t count, std::int64_t m) { return {{name}, count, product(m)}; }
 
 }  // namespace
@@ -158,13 +158,13 @@ TEST_CASE("measurements of a study have every op once, with all its names", "[re
   Study study{.what = "a test", .device = backend.describe(), .hardware = "fake-1"};
   study.phases.push_back({"prefill", replayer.run({{distinct("a", 1, 1), distinct("b", 1, 2)}, {}}), {}, {}});
   study.phases.push_back({"decode", replayer.run({{distinct("c", 1, 2)}, {}}), {}, {}});
-  const calibrate::Measurements m = measurements_of(study);
+  const measure::Measurements m = measurements_of(study);
   REQUIRE(m.rows.size() == 2);
   CHECK(m.extra_columns == std::vector<std::string>{"spread_us", "repetitions", "name"});
   CHECK(m.rows[1].extra[2] == "b+c");
   CHECK(m.rows[1].latency.value == Approx(2e-6));
   CHECK(m.files[0].notes.back() == "threads: 1");
-  const calibrate::Measurements again = calibrate::parse_measurements(format_measurements(m), "again.csv");
+  const measure::Measurements again = measure::parse_measurements(format_measurements(m), "again.csv");
   CHECK(again.rows.size() == 2);
 }
 
@@ -173,8 +173,8 @@ TEST_CASE("a sweep goes from one row to many, on matrices of several sizes", "[r
   std::int64_t least = 1'000'000;
   std::int64_t most = 0;
   for (const OpRow& op : ops) {
-    least = std::min(least, std::get<calibrate::GemmShape>(op.shape).m);
-    most = std::max(most, std::get<calibrate::GemmShape>(op.shape).m);
+    least = std::min(least, std::get<measure::GemmShape>(op.shape).m);
+    most = std::max(most, std::get<measure::GemmShape>(op.shape).m);
     CHECK(op.dtype == Dtype::bf16);
   }
   CHECK(least == 1);

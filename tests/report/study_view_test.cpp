@@ -52,8 +52,8 @@ TEST_CASE("tables of several results are joined under the union of their columns
 }
 
 TEST_CASE("a pivot has a row for each key and a column for each value, in order of appearance") {
-  study::View view;
-  view.pivot = study::Pivot{{{"m", 1, 1}}, {"w", 1, 1}, {{{"t_s", 1, 1}, "T"}}};
+  points::View view;
+  view.pivot = points::Pivot{{{"m", 1, 1}}, {"w", 1, 1}, {{{"t_s", 1, 1}, "T"}}};
   const Table rows = report::chosen_rows(
       view, table({"m", "w", "x", "t_s"}, {{"b", "w16", "9", "1"}, {"a", "w8", "9", "0.5"}, {"b", "w8", "9", ""}}),
       "f");
@@ -67,7 +67,7 @@ TEST_CASE("a pivot has a row for each key and a column for each value, in order 
 }
 
 TEST_CASE("an unknown column is an error at its place") {
-  study::View view;
+  points::View view;
   view.columns = {{{"tft_s", 7, 3}, ""}};
   CHECK_THROWS_WITH(report::chosen_rows(view, table({"ttft_s"}, {{"1"}}), "f.yaml"),
                     "f.yaml:7:3: the result has no column 'tft_s'\n  hint: did you mean 'ttft_s'?");

@@ -2,35 +2,35 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "calibrate/calibrate.h"
-#include "calibrate/validation.h"
 #include "catch.h"
+#include "measure/calibrate.h"
+#include "measure/validation.h"
 #include "report/reports.h"
 
 namespace llmperf::report::validate_report_test {
 namespace {
 
-using calibrate::Calibration;
-using calibrate::Validation;
+using measure::Calibration;
+using measure::Validation;
 using nlohmann::json;
 
 // A step of 10 ms predicted as 11, a product of 20 us predicted as 18 (listed only), and `more` products.
 Validation validation(int more = 0) {
   Validation v;
-  v.measurements = calibrate::parse_measurements(
+  v.measurements = measure::parse_measurements(
       "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms,who,error\n"
       "d,vllm,m,bf16,1,decode,1,100,10,\"me, myself\",7\n",
       "steps.csv");
   std::string text = "hardware,op,dtype,m,n,k,latency_us\nd,gemm,bf16,1,2,3,20\n";
   for (int i = 0; i < more; ++i) text += "d,gemm,bf16,1," + std::to_string(i + 1) + ",4096,20\n";
-  const calibrate::Measurements ops = calibrate::parse_measurements(text, "ops.csv");
+  const measure::Measurements ops = measure::parse_measurements(text, "ops.csv");
   v.measurements.files.push_back(ops.files[0]);
-  for (calibrate::Row row : ops.rows) {
+  for (measure::Row row : ops.rows) {
     row.file = 1;
     v.measurements.rows.push_back(row);
   }
   for (std::size_t i = 0; i < v.measurements.rows.size(); ++i) {
-    calibrate::ValidatedRow r;
+    measure::ValidatedRow r;
     r.row = i;
     r.predicted = i == 0 ? 0.011 : i == 1 ? 18e-6 : 21e-6;
     r.roofline = i == 0 ? 0.004 : 2e-6;
@@ -70,7 +70,7 @@ Calibration calibration() {
   c.parameters[1].fitted.at_bound = true;
   c.parameters[2] = {"decode.share", "", "of the bandwidth", {2, 0.7, 0.3, 0.1, 1}, {}, 0};
   c.parameters[2].fitted.value = 0.7;
-  c.parameters[2].fitted.identified = calibrate::Identified::no_effect;
+  c.parameters[2].fitted.identified = measure::Identified::no_effect;
   c.correlations = {{0, 1, -0.95}};
   const Validation v = validation();
   const std::size_t rows[] = {0, 1};
@@ -158,7 +158,7 @@ TEST_CASE("a row is a line of the page, without what all rows have alike", "[rep
   std::string text =
       "hardware,tp,runtime,model,weights,concurrency,input,output,ttft_mean_ms,output_tokens_per_second\n";
   for (int i = 1; i <= 15; ++i) text += run + std::to_string(i) + ",8192,lognormal:900:0.7,10,100\n";
-  v.measurements = calibrate::parse_measurements(text, "runs.csv");
+  v.measurements = measure::parse_measurements(text, "runs.csv");
   for (std::size_t i = 0; i < v.measurements.rows.size(); ++i) {
     v.rows.push_back({.row = i, .predicted = 0.01, .roofline = 0.002, .fitted_roofline = 0.01, .profile = "vllm"});
   }

@@ -46,7 +46,7 @@ Type fields_of(Fields<Cart> f) {
       .spread([](const Cart& c) { return c.front; });
 }
 
-std::string cells(const sweep::Row& row) {
+std::string cells(const points::Row& row) {
   std::string text;
   for (std::size_t i = 0; i < row.size(); ++i) {
     text += std::string(row.name(i)) + "=" + cell_text(row[i]) + ";";
@@ -93,7 +93,7 @@ TEST_CASE("Fields are a document, in their order, with null where there is nothi
 
 TEST_CASE("Fields are the cells of a row: texts, numbers and truths, and those of flat objects") {
   Cart cart;
-  sweep::Row row;
+  points::Row row;
   fill_row(row, &cart);
   CHECK(cells(row) ==
         "label=cart \"one\";colour=green;horses=2;trip_s=1.5;load_bytes=4096;fits=true;radius_m=0.5;radius_m=0.5;");

@@ -7,9 +7,9 @@ import sys
 
 ROOT = os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..", ".."))
 # A folder may include itself and everything before it; the exceptions say who else may be seen.
-ORDER = ["base", "descriptor", "model", "hardware", "graph", "program", "cost", "mapper", "estimate", "serving", "request", "calibrate",
-         "import", "replay", "sweep", "study", "result", "answer", "report", "cli"]
-HEAVY = {"yaml-cpp/": {"descriptor"}, "Eigen/": {"calibrate", "replay"}, "CLI/": {"cli"}}
+ORDER = ["base", "descriptor", "model", "hardware", "graph", "program", "cost", "mapper", "estimate", "serving", "request", "measure",
+         "import", "replay", "points", "result", "service", "report", "cli"]
+HEAVY = {"yaml-cpp/": {"descriptor"}, "Eigen/": {"measure", "replay"}, "CLI/": {"cli"}}
 ONLY_CLI11 = "src/cli/command.cpp"
 
 

@@ -51,7 +51,7 @@ class NpuBackend : public Backend {
   bool ran_as_graph() const { return ran_as_graph_; }
 
  private:
-  std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) override;
+  std::unique_ptr<Prepared> make(const measure::OpRow& op, std::int64_t copies) override;
   RankGroup& group(std::int64_t ranks);
   // The largest that the ops of the sequence are over; null: all are on one device.
   static RankGroup* widest(std::span<Op* const> sequence);

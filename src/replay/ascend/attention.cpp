@@ -11,8 +11,8 @@
 namespace llmperf::replay::ascend {
 namespace {
 
-using calibrate::AttentionShape;
 using cann::DataType;
+using measure::AttentionShape;
 
 // Causal masks are given as their first 2048 rows and columns, one where a query does not see a key; query i sees the
 // keys up to kv_len - q_len + i (sparse mode 3).

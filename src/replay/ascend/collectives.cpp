@@ -77,9 +77,9 @@ void RankGroup::on_each_quietly(const std::function<void(int rank, Device& devic
 
 namespace {
 
-using calibrate::CollectiveShape;
 using cann::DataType;
 using graph::CollectiveKind;
+using measure::CollectiveShape;
 
 cann::HcclDataType hccl_type(DataType type) {
   switch (type) {
@@ -158,7 +158,7 @@ std::unique_ptr<Op> make_collective(RankGroup& group, const CollectiveShape& sha
   });
 }
 
-void require_matmul_all_reduce(const cann::Functions& cann, const calibrate::GemmShape& s, Dtype dtype) {
+void require_matmul_all_reduce(const cann::Functions& cann, const measure::GemmShape& s, Dtype dtype) {
   constexpr const char* kName = "aclnnMatmulAllReduce";
   needed(cann.aclnnMatmulAllReduce);
   require_communicators(cann);
@@ -168,7 +168,7 @@ void require_matmul_all_reduce(const cann::Functions& cann, const calibrate::Gem
           fmt::format("{} takes 1, 2, 4 or 8 ranks, not {}", kName, s.ranks));
 }
 
-std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const calibrate::GemmShape& s, Dtype dtype) {
+std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const measure::GemmShape& s, Dtype dtype) {
   const DataType type = half_type(dtype, "aclnnMatmulAllReduce");
   return std::make_unique<Op>(group, [&](int rank, Device& device) {
     auto part = std::make_unique<Part>(device);

@@ -8,8 +8,8 @@
 namespace llmperf::replay::ascend {
 namespace {
 
-using calibrate::ExpertsShape;
 using cann::DataType;
+using measure::ExpertsShape;
 
 // What a token's experts are chosen by: all of its picks score alike, so that each weighs 1 / topk.
 std::vector<float> logits(const ExpertsShape& s) {
@@ -42,7 +42,7 @@ std::unique_ptr<Part> make_experts(Device& device, const ExpertsShape& s, Dtype 
   require(int8 || s.weights.empty(), fmt::format("experts stored as {} are not replayed: w8a8 are", s.weights));
   require(s.ep == 1, "aclnnMoeInitRoutingV2 takes all experts, not those of one rank");
   require(s.distribution.empty() || s.distribution == "balanced", "experts are replayed with evenly dealt rows");
-  require(calibrate::has_gate(s), "experts without a gate are not replayed");
+  require(measure::has_gate(s), "experts without a gate are not replayed");
   require(s.topk <= s.experts && s.inter % s.tp == 0, "its experts cannot be divided so");
   constexpr std::int64_t kMostExperts = 1024;
   require(s.experts <= kMostExperts, fmt::format("aclnnGroupedMatmulV4 takes up to {} groups", kMostExperts));

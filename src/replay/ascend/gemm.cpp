@@ -11,8 +11,8 @@
 namespace llmperf::replay::ascend {
 namespace {
 
-using calibrate::GemmShape;
 using cann::DataType;
+using measure::GemmShape;
 
 // A scheme in which the weights are stored.
 struct Weights {

@@ -108,28 +108,28 @@ NpuBackend::NpuBackend(std::shared_ptr<const cann::Functions> cann, int device, 
 
 NpuBackend::~NpuBackend() = default;
 
-std::unique_ptr<Prepared> NpuBackend::make(const calibrate::OpRow& row, std::int64_t copies) {
+std::unique_ptr<Prepared> NpuBackend::make(const measure::OpRow& row, std::int64_t copies) {
   const Rotation rotation(copies, facts_.l2_bytes.value_or(kLargestCache));
-  if (const auto* s = std::get_if<calibrate::CollectiveShape>(&row.shape)) {
+  if (const auto* s = std::get_if<measure::CollectiveShape>(&row.shape)) {
     require_collective(*cann_, *s, row.dtype);
     return make_collective(group(s->ranks), *s, row.dtype);
   }
   std::unique_ptr<Part> part;
-  if (const auto* s = std::get_if<calibrate::GemmShape>(&row.shape); s && s->ranks > 1) {
+  if (const auto* s = std::get_if<measure::GemmShape>(&row.shape); s && s->ranks > 1) {
     require_matmul_all_reduce(*cann_, *s, row.dtype);
     return make_matmul_all_reduce(group(s->ranks), *s, row.dtype);
   }
-  if (const auto* s = std::get_if<calibrate::GemmShape>(&row.shape)) {
+  if (const auto* s = std::get_if<measure::GemmShape>(&row.shape)) {
     part = make_gemm(device_, *s, row.dtype, rotation);
-  } else if (const auto* a = std::get_if<calibrate::AttentionShape>(&row.shape)) {
+  } else if (const auto* a = std::get_if<measure::AttentionShape>(&row.shape)) {
     part = make_attention(device_, *a, row.dtype, rotation, page_);
-  } else if (const auto* e = std::get_if<calibrate::ExpertsShape>(&row.shape)) {
+  } else if (const auto* e = std::get_if<measure::ExpertsShape>(&row.shape)) {
     part = make_experts(device_, *e, row.dtype, rotation);
-  } else if (const auto* v = std::get_if<calibrate::VectorShape>(&row.shape)) {
+  } else if (const auto* v = std::get_if<measure::VectorShape>(&row.shape)) {
     part = make_vector(device_, *v, row.dtype);
-  } else if (const auto* g = std::get_if<calibrate::GatherShape>(&row.shape)) {
+  } else if (const auto* g = std::get_if<measure::GatherShape>(&row.shape)) {
     part = make_gather(device_, *g, row.dtype, rotation);
-  } else if (const auto* c = std::get_if<calibrate::CacheShape>(&row.shape)) {
+  } else if (const auto* c = std::get_if<measure::CacheShape>(&row.shape)) {
     part = make_cache_write(device_, *c, row.dtype);
   }
   require(part != nullptr, fmt::format("the ascend backend does not replay '{}'", row.op));

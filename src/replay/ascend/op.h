@@ -12,7 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/units.h"
-#include "calibrate/op_row.h"
+#include "measure/op_row.h"
 #include "replay/ascend/device.h"
 #include "replay/backend.h"
 
@@ -145,7 +145,7 @@ class Rotation {
 
 // aclnnMatmul, aclnnBatchMatMul; weights int8, w8a16 and w4a16: aclnnWeightQuantBatchMatmulV2; w8a8 and int8:
 // aclnnQuantMatmulV4, else V5, else V3; several of these: aclnnGroupedMatmulV4.
-std::unique_ptr<Part> make_gemm(Device& device, const calibrate::GemmShape& shape, Dtype dtype, Rotation rotation);
+std::unique_ptr<Part> make_gemm(Device& device, const measure::GemmShape& shape, Dtype dtype, Rotation rotation);
 
 // Experts that share rows evenly: expert e's are rows first(e) to first(e + 1) of x.
 struct Grouped {
@@ -168,31 +168,30 @@ Step grouped_product(Part& part, const Grouped& shape, const GroupedOperands& op
 // aclnnFusedInferAttentionScoreV3, else V4, else V2, else the first; without any aclnnPromptFlashAttentionV3, V2
 // (several queries per sequence) or aclnnIncreFlashAttentionV4, V3 (one). With `page`, keys and values are in pages of
 // as many tokens, and FusedInferAttentionScore is told a table of them and lengths; 0: sequences lie whole.
-std::unique_ptr<Part> make_attention(Device& device, const calibrate::AttentionShape& shape, Dtype dtype,
+std::unique_ptr<Part> make_attention(Device& device, const measure::AttentionShape& shape, Dtype dtype,
                                      Rotation rotation, std::int64_t page = 0);
 
 // aclnnMoeGatingTopKSoftmaxV2, aclnnMoeInitRoutingV2, aclnnGroupedMatmulV4, aclnnSwiGlu, aclnnGroupedMatmulV4 and
 // aclnnMoeFinalizeRoutingV2; of weights w8a8 aclnnDynamicQuant before each product.
-std::unique_ptr<Part> make_experts(Device& device, const calibrate::ExpertsShape& shape, Dtype dtype,
-                                   Rotation rotation);
+std::unique_ptr<Part> make_experts(Device& device, const measure::ExpertsShape& shape, Dtype dtype, Rotation rotation);
 
 // aclnnRmsNorm, aclnnAddRmsNorm, aclnnApplyRotaryPosEmb (V2 where the heads are not of 128), aclnnSwiGlu, aclnnSilu,
 // aclnnAdd, aclnnMul.
-std::unique_ptr<Part> make_vector(Device& device, const calibrate::VectorShape& shape, Dtype dtype);
+std::unique_ptr<Part> make_vector(Device& device, const measure::VectorShape& shape, Dtype dtype);
 // aclnnEmbedding.
-std::unique_ptr<Part> make_gather(Device& device, const calibrate::GatherShape& shape, Dtype dtype, Rotation rotation);
+std::unique_ptr<Part> make_gather(Device& device, const measure::GatherShape& shape, Dtype dtype, Rotation rotation);
 // aclnnInplaceScatterUpdate, for keys and for values.
-std::unique_ptr<Part> make_cache_write(Device& device, const calibrate::CacheShape& shape, Dtype dtype);
+std::unique_ptr<Part> make_cache_write(Device& device, const measure::CacheShape& shape, Dtype dtype);
 
 // HcclAllReduce, HcclAllGather, HcclReduceScatter, HcclAlltoAll.
-std::unique_ptr<Op> make_collective(RankGroup& group, const calibrate::CollectiveShape& shape, Dtype dtype);
+std::unique_ptr<Op> make_collective(RankGroup& group, const measure::CollectiveShape& shape, Dtype dtype);
 // What the shape must hold before there is a group for it.
-void require_collective(const cann::Functions& cann, const calibrate::CollectiveShape& shape, Dtype dtype);
+void require_collective(const cann::Functions& cann, const measure::CollectiveShape& shape, Dtype dtype);
 
 // aclnnMatmulAllReduce: every rank r has x [m, k] (operand 2 r) and w [n, k] (operand 2 r + 1, scaled as of gemm); the
 // result is the sum of all x w^T, as rank 0 has it.
-std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const calibrate::GemmShape& shape, Dtype dtype);
-void require_matmul_all_reduce(const cann::Functions& cann, const calibrate::GemmShape& shape, Dtype dtype);
+std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const measure::GemmShape& shape, Dtype dtype);
+void require_matmul_all_reduce(const cann::Functions& cann, const measure::GemmShape& shape, Dtype dtype);
 
 // Throws Unavailable unless all of the sizes are positive.
 void require_positive(std::initializer_list<std::int64_t> sizes, const char* op);

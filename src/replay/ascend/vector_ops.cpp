@@ -10,17 +10,17 @@
 namespace llmperf::replay::ascend {
 namespace {
 
-using calibrate::VectorShape;
 using cann::DataType;
 using graph::VectorKind;
+using measure::VectorShape;
 
 // The shape of a layer known by name, as the kind of kernel that it is.
 VectorShape resolved(VectorShape shape, VectorKind& kind) {
-  if (const calibrate::VectorOp* op = calibrate::vector_op(shape.layer)) {
+  if (const measure::VectorOp* op = measure::vector_op(shape.layer)) {
     kind = op->kind;
     return shape;
   }
-  const calibrate::KnownLayer* layer = calibrate::known_layer(shape.layer);
+  const measure::KnownLayer* layer = measure::known_layer(shape.layer);
   require(layer != nullptr, fmt::format("no op 'vector:{}' is known", shape.layer));
   require(layer->kind != VectorKind::add,
           fmt::format("'{}' is a lookup in a table of unknown size; write it as gather", shape.layer));
@@ -132,7 +132,7 @@ std::unique_ptr<Part> make_vector(Device& device, const VectorShape& shape, Dtyp
   return part;
 }
 
-std::unique_ptr<Part> make_gather(Device& device, const calibrate::GatherShape& s, Dtype dtype, Rotation rotation) {
+std::unique_ptr<Part> make_gather(Device& device, const measure::GatherShape& s, Dtype dtype, Rotation rotation) {
   require_positive({s.rows, s.width}, "gather");
   require(s.table > 0, "gather: the rows of the table are not given (column k)");
   const auto& op = needed(device.cann().aclnnEmbedding);
@@ -155,7 +155,7 @@ std::unique_ptr<Part> make_gather(Device& device, const calibrate::GatherShape& 
   return part;
 }
 
-std::unique_ptr<Part> make_cache_write(Device& device, const calibrate::CacheShape& s, Dtype dtype) {
+std::unique_ptr<Part> make_cache_write(Device& device, const measure::CacheShape& s, Dtype dtype) {
   require_positive({s.tokens, s.kv_heads, s.head_dim}, "kv_write");
   const auto& op = needed(device.cann().aclnnInplaceScatterUpdate);
   const DataType type = dtype == Dtype::int8 ? DataType::int8 : float_type(dtype, "aclnnInplaceScatterUpdate");

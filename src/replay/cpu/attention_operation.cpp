@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "calibrate/row_ops.h"
+#include "measure/row_ops.h"
 #include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {
@@ -21,7 +21,7 @@ constexpr std::int64_t kPartKeys = 256;  // fewer are not worth a thread
 
 // Attention of any kind: the shape's head_dim is of queries and keys.
 struct AttentionPlan {
-  calibrate::AttentionShape shape;
+  measure::AttentionShape shape;
   std::int64_t v_dim = 0;
   std::int64_t scaled_by = 0;  // scores are divided by its root
   bool shared = false;         // values are the first elements of the keys
@@ -43,7 +43,7 @@ struct Attention {
 
   // Tile `index`, over all keys, and where its result begins.
   std::pair<AttentionTile, std::byte*> tile(std::int64_t index, std::int64_t turn) const {
-    const calibrate::AttentionShape& s = plan.shape;
+    const measure::AttentionShape& s = plan.shape;
     const std::int64_t sequence = index % heads / s.kv_heads;
     const std::int64_t kv_head = index % heads % s.kv_heads;
     const std::int64_t first_query = (tiles - 1 - index / heads) * tile_queries;
@@ -69,7 +69,7 @@ struct Attention {
 };
 
 Operated operated(const Workshop& shop, Dtype dtype, const AttentionPlan& plan, std::int64_t asked) {
-  const calibrate::AttentionShape s = plan.shape;
+  const measure::AttentionShape s = plan.shape;
   const Element type = element_of(dtype, "attention");
   const auto queries = bytes_of_tensor({s.batch, s.q_len, s.heads, s.head_dim}, Element::f32);
   const std::int64_t width = s.head_dim + (plan.shared ? 0 : plan.v_dim);
@@ -128,16 +128,16 @@ Operated operated(const Workshop& shop, Dtype dtype, const AttentionPlan& plan, 
 
 }  // namespace
 
-Operated make_attention(const Workshop& shop, Dtype dtype, const calibrate::AttentionShape& s, std::int64_t asked) {
+Operated make_attention(const Workshop& shop, Dtype dtype, const measure::AttentionShape& s, std::int64_t asked) {
   return operated(shop, dtype, {.shape = s, .v_dim = s.head_dim, .scaled_by = s.head_dim}, asked);
 }
 
-Operated make_latent(const Workshop& shop, Dtype dtype, const calibrate::LatentShape& s, std::int64_t asked) {
-  require(s.part == calibrate::LatentShape::Part::attention, "is several ops: replay them one by one");
-  const auto widths = [&](calibrate::Phase phase) {
-    calibrate::LatentShape shape = s;
+Operated make_latent(const Workshop& shop, Dtype dtype, const measure::LatentShape& s, std::int64_t asked) {
+  require(s.part == measure::LatentShape::Part::attention, "is several ops: replay them one by one");
+  const auto widths = [&](measure::Phase phase) {
+    measure::LatentShape shape = s;
     shape.phase = phase;
-    return std::get<graph::Attention>(calibrate::ops_of({{}, dtype, shape}, {}).front().body);
+    return std::get<graph::Attention>(measure::ops_of({{}, dtype, shape}, {}).front().body);
   };
   const graph::Attention a = widths(s.phase);
   return operated(shop, dtype,
@@ -150,7 +150,7 @@ Operated make_latent(const Workshop& shop, Dtype dtype, const calibrate::LatentS
                              .head_dim = a.qk_dim,
                              .kv_dtype = s.kv_dtype},
                    .v_dim = a.v_dim,
-                   .scaled_by = widths(calibrate::Phase::prefill).qk_dim,  // absorbing changes no score
+                   .scaled_by = widths(measure::Phase::prefill).qk_dim,  // absorbing changes no score
                    .shared = a.shared_kv},
                   asked);
 }

@@ -25,7 +25,7 @@ struct Rank {
 
 }  // namespace
 
-Operated make_gather(const Workshop& shop, Dtype dtype, const calibrate::GatherShape& shape, std::int64_t asked) {
+Operated make_gather(const Workshop& shop, Dtype dtype, const measure::GatherShape& shape, std::int64_t asked) {
   const Element type = element_of(dtype, "gather");
   require(shape.table != 0, "the number of rows of the table (column k) is not known");
   const auto bytes = bytes_of_tensor({shape.table, shape.width}, type);
@@ -47,7 +47,7 @@ Operated make_gather(const Workshop& shop, Dtype dtype, const calibrate::GatherS
 }
 
 // Each execution writes to the cache of the next layer: the copies are of what is written, keys and then values.
-Operated make_kv_write(const Workshop& shop, Dtype dtype, const calibrate::CacheShape& shape, std::int64_t asked) {
+Operated make_kv_write(const Workshop& shop, Dtype dtype, const measure::CacheShape& shape, std::int64_t asked) {
   const Element type = element_of(dtype, "kv_write");
   const auto bytes = bytes_of_tensor({shape.tokens, shape.kv_heads, shape.head_dim}, type);
   const std::int64_t count = bytes / bytes_of(type);
@@ -69,7 +69,7 @@ Operated make_kv_write(const Workshop& shop, Dtype dtype, const calibrate::Cache
   return op;
 }
 
-Operated make_collective(const Workshop& shop, Dtype dtype, const calibrate::CollectiveShape& shape) {
+Operated make_collective(const Workshop& shop, Dtype dtype, const measure::CollectiveShape& shape) {
   const CollectiveKind kind = shape.kind;
   const Element type = element_of(dtype, graph::name(kind));
   require(kind != CollectiveKind::send && kind != CollectiveKind::ring_pass && kind != CollectiveKind::broadcast,

@@ -22,15 +22,15 @@ struct Maker {
   const Workshop& shop;
   Dtype dtype;
   std::int64_t copies;
-  Operated operator()(const calibrate::GemmShape& s) const { return make_gemm(shop, dtype, s, copies); }
-  Operated operator()(const calibrate::AttentionShape& s) const { return make_attention(shop, dtype, s, copies); }
-  Operated operator()(const calibrate::LatentShape& s) const { return make_latent(shop, dtype, s, copies); }
-  Operated operator()(const calibrate::ExpertsShape& s) const { return make_experts(shop, dtype, s, copies); }
-  Operated operator()(const calibrate::VectorShape& s) const { return make_vector(shop, dtype, s); }
-  Operated operator()(const calibrate::GatherShape& s) const { return make_gather(shop, dtype, s, copies); }
-  Operated operator()(const calibrate::CacheShape& s) const { return make_kv_write(shop, dtype, s, copies); }
-  Operated operator()(const calibrate::ScanShape& s) const { return make_scan(shop, dtype, s, copies); }
-  Operated operator()(const calibrate::CollectiveShape& s) const { return make_collective(shop, dtype, s); }
+  Operated operator()(const measure::GemmShape& s) const { return make_gemm(shop, dtype, s, copies); }
+  Operated operator()(const measure::AttentionShape& s) const { return make_attention(shop, dtype, s, copies); }
+  Operated operator()(const measure::LatentShape& s) const { return make_latent(shop, dtype, s, copies); }
+  Operated operator()(const measure::ExpertsShape& s) const { return make_experts(shop, dtype, s, copies); }
+  Operated operator()(const measure::VectorShape& s) const { return make_vector(shop, dtype, s); }
+  Operated operator()(const measure::GatherShape& s) const { return make_gather(shop, dtype, s, copies); }
+  Operated operator()(const measure::CacheShape& s) const { return make_kv_write(shop, dtype, s, copies); }
+  Operated operator()(const measure::ScanShape& s) const { return make_scan(shop, dtype, s, copies); }
+  Operated operator()(const measure::CollectiveShape& s) const { return make_collective(shop, dtype, s); }
 };
 
 // One place of a sequence: its op, and which of the op's executions in a pass it is.
@@ -101,7 +101,7 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) override {
+  std::unique_ptr<Prepared> make(const measure::OpRow& op, std::int64_t copies) override {
     return std::visit(Maker{shop_, op.dtype, copies}, op.shape);
   }
 

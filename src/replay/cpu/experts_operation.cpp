@@ -13,7 +13,7 @@
 namespace llmperf::replay::cpu {
 namespace {
 
-using calibrate::ExpertsShape;
+using measure::ExpertsShape;
 
 constexpr std::int64_t kActivationGrain = 512;  // elements: whole cache lines of any type
 
@@ -21,7 +21,7 @@ constexpr std::int64_t kActivationGrain = 512;  // elements: whole cache lines o
 std::vector<std::vector<std::int64_t>> deal(const ExpertsShape& s) {
   const std::int64_t held = s.experts / s.ep;
   std::vector<std::vector<std::int64_t>> tokens(static_cast<std::size_t>(held));
-  if (const std::optional<double> exponent = calibrate::drawn_exponent(s.distribution)) {
+  if (const std::optional<double> exponent = measure::drawn_exponent(s.distribution)) {
     const std::vector<std::int64_t> counts = graph::drawn_counts(*exponent, s.experts, s.topk, s.m);
     std::int64_t row = 0;
     for (std::size_t rank = 0; rank < counts.size(); ++rank) {
@@ -62,7 +62,7 @@ Operated make_experts(const Workshop& shop, Dtype dtype, const ExpertsShape& s, 
   const Element type = element_of(dtype, "moe");
   require(!s.products, "the products of experts run among what is around them (op moe)");
   require(s.weights.empty(), fmt::format("no experts here read weights stored as {}", s.weights));
-  require(s.distribution != calibrate::kUniform, "no experts are drawn at random here: balanced or power_law_A");
+  require(s.distribution != measure::kUniform, "no experts are drawn at random here: balanced or power_law_A");
   require(s.topk >= 1 && s.topk <= s.experts && s.ep >= 1 && s.experts % s.ep == 0 && s.tp >= 1 && s.inter % s.tp == 0,
           "its experts cannot be divided so");
   const std::int64_t width = s.inter / s.tp;
@@ -73,7 +73,7 @@ Operated make_experts(const Workshop& shop, Dtype dtype, const ExpertsShape& s, 
   const std::vector<std::vector<std::int64_t>> tokens = deal(s);
   const std::int64_t active =
       std::ssize(tokens) - std::count_if(tokens.begin(), tokens.end(), [](const auto& t) { return t.empty(); });
-  const std::int64_t weights = bytes_of_tensor({active, calibrate::has_gate(s) ? 3 : 2, s.hidden, width}, type);
+  const std::int64_t weights = bytes_of_tensor({active, measure::has_gate(s) ? 3 : 2, s.hidden, width}, type);
   const std::int64_t copies = shop.copies(asked, weights, others);
 
   auto op = std::make_unique<Operation>(shop, copies);
@@ -95,7 +95,7 @@ Operated make_experts(const Workshop& shop, Dtype dtype, const ExpertsShape& s, 
     if (tokens[e].empty()) continue;
     Expert& expert = all->experts.emplace_back();
     expert.rows = std::ssize(tokens[e]);
-    expert.up = product(1, e, (calibrate::has_gate(s) ? 2 : 1) * width, s.hidden, 1);
+    expert.up = product(1, e, (measure::has_gate(s) ? 2 : 1) * width, s.hidden, 1);
     expert.down = product(2, e, s.hidden, width, 1 / static_cast<double>(s.topk));
     for (std::int64_t i = 0; i < expert.rows; ++i) {
       const std::int64_t token = tokens[e][static_cast<std::size_t>(i)];
@@ -104,7 +104,7 @@ Operated make_experts(const Workshop& shop, Dtype dtype, const ExpertsShape& s, 
     }
   }
   const TypedKernels& kernels = shop.kernels->of(type);
-  const RowKernel activation = calibrate::has_gate(s) ? kernels.gated_silu : kernels.silu;
+  const RowKernel activation = measure::has_gate(s) ? kernels.gated_silu : kernels.silu;
   op->execute = [=, &kernels, m = s.m, hidden = s.hidden](const Team& team, std::int64_t turn) {
     const Range gathered = part_of(std::ssize(all->rows), 1, team.thread, team.threads);
     for (std::int64_t i = gathered.first; i < gathered.last; ++i) {

@@ -20,7 +20,7 @@ double largest(std::int64_t total, std::int64_t grain, int parts) {
 
 }  // namespace
 
-GemmDivision::GemmDivision(const calibrate::GemmShape& shape, int threads) : shape_(shape), threads_(threads) {
+GemmDivision::GemmDivision(const measure::GemmShape& shape, int threads) : shape_(shape), threads_(threads) {
   if (shape.batch >= threads) {
     by_batch_ = true;
     return;
@@ -47,7 +47,7 @@ GemmPiece GemmDivision::piece(int thread) const {
           part_of(shape_.n, kColumnGrain, thread % columns_, columns_)};
 }
 
-GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape) {
+GemmPlan plan_of(Dtype dtype, const measure::GemmShape& shape) {
   const bool quantised = dtype == Dtype::int8 || shape.weights == "w8a8";
   require(shape.ranks <= 1, "no kernel here is a product and a collective in one");
   require(shape.weights.empty() || shape.weights == "w8a8",
@@ -61,7 +61,7 @@ GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape) {
   return plan;
 }
 
-Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape& shape, std::int64_t asked) {
+Operated make_gemm(const Workshop& shop, Dtype dtype, const measure::GemmShape& shape, std::int64_t asked) {
   GemmPlan plan = plan_of(dtype, shape);
   const auto x = bytes_of_tensor({shape.batch, shape.m, shape.k}, Element::f32);
   const auto w = bytes_of_tensor({shape.batch, shape.n, shape.k}, plan.input);
@@ -75,7 +75,7 @@ namespace {
 // The weights stay [n, k] as they come. Every thread computes its columns alone, so the result does not depend on who
 // is faster.
 Product make_eigen_product(const Workshop& shop, const GemmPlan& plan) {
-  const calibrate::GemmShape& s = plan.shape;
+  const measure::GemmShape& s = plan.shape;
   const std::int64_t element = bytes_of(plan.input);
   auto op = std::make_unique<Operation>(shop, plan.copies);
   std::byte* x = op->input(plan.input, s.batch * s.m * s.k, {.operand = 0});

@@ -151,7 +151,7 @@ class OneDnnProduct {
         division_(plan.shape, shop.pool->threads()),
         dnn_(dnn),
         engine_(make_handle("dnnl_engine_create", dnn.engine_destroy, dnn.engine_create, dnnl_cpu, std::size_t{0})) {
-    const calibrate::GemmShape& s = plan.shape;
+    const measure::GemmShape& s = plan.shape;
     const std::int64_t results = s.batch * s.m * s.n;
     x_ = op.input(plan.input, s.batch * s.m * s.k, {.operand = 0});
     y_ = op.output(plan.output, results);
@@ -198,7 +198,7 @@ class OneDnnProduct {
   void join(int thread) const {
     if (pieces_ == y_) return;
     const GemmPiece piece = division_.piece(thread);
-    const calibrate::GemmShape& s = plan_.shape;
+    const measure::GemmShape& s = plan_.shape;
     const std::int64_t element = bytes_of(plan_.output);
     const std::int64_t width = piece.n.size() * element;
     for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
@@ -231,7 +231,7 @@ class OneDnnProduct {
 
   // Where a piece of product b lies, whose rows are without gaps: behind the products, rows and pieces before it.
   std::byte* result(const GemmPiece& piece, std::int64_t b) const {
-    const calibrate::GemmShape& s = plan_.shape;
+    const measure::GemmShape& s = plan_.shape;
     return pieces_ + (b * s.m * s.n + piece.m.first * s.n + piece.m.size() * piece.n.first) * bytes_of(plan_.output);
   }
   MemoryHandle memory(const dnnl_memory_desc_t& desc, void* data) const {
@@ -276,7 +276,7 @@ class OneDnnProduct {
 
   // Reorders weights [batch, n, k] into all copies of [batch] slabs. Only slabs at the end may be empty.
   void pack(const Workshop& shop, const std::vector<PrimitiveDescHandle>& descs, Operation& op) {
-    const calibrate::GemmShape& s = plan_.shape;
+    const measure::GemmShape& s = plan_.shape;
     std::vector<Slab> slabs;
     std::int64_t product = 0;  // bytes
     for (int slab = 0; slab < division_.slabs() && descs[static_cast<std::size_t>(slab)] != nullptr; ++slab) {
@@ -313,7 +313,7 @@ class OneDnnProduct {
   void add_worker(int thread, dnnl_primitive_desc* desc, Operation& op) {
     Worker& worker = workers_.emplace_back();
     if (desc == nullptr) return;
-    const calibrate::GemmShape& s = plan_.shape;
+    const measure::GemmShape& s = plan_.shape;
     const GemmPiece piece = division_.piece(thread);
     worker.primitive = make_handle("dnnl_primitive_create", dnn_.primitive_destroy, dnn_.primitive_create, desc);
     const dnnl_memory_desc_t* scratch = dnn_.primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);

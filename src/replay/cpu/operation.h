@@ -172,14 +172,14 @@ struct GemmPiece {
 // How the products of an op are divided among threads.
 class GemmDivision {
  public:
-  GemmDivision(const calibrate::GemmShape& shape, int threads);
+  GemmDivision(const measure::GemmShape& shape, int threads);
   GemmPiece piece(int thread) const;  // may be empty
   // Slabs of columns: pieces that read different weights. Slab s is the columns of piece s for s < slabs().
   int slabs() const { return columns_; }
   int slab_of(int thread) const { return thread % columns_; }
 
  private:
-  calibrate::GemmShape shape_;
+  measure::GemmShape shape_;
   int threads_;
   bool by_batch_ = false;
   int rows_ = 1;     // parts of m
@@ -187,7 +187,7 @@ class GemmDivision {
 };
 
 struct GemmPlan {
-  calibrate::GemmShape shape;
+  measure::GemmShape shape;
   Element input = Element::f32;   // of x and w
   Element output = Element::f32;  // of y
   float scale = 1;                // of the result: of quantised operands, the product of their scales
@@ -204,7 +204,7 @@ struct Product {
 };
 
 // The types of a product. Unavailable where there is none of them.
-GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape);
+GemmPlan plan_of(Dtype dtype, const measure::GemmShape& shape);
 // By oneDNN where the workshop says so, else by Eigen.
 Product make_product(const Workshop& shop, const GemmPlan& plan);
 
@@ -218,15 +218,15 @@ Product make_onednn_product(const Workshop& shop, const GemmPlan& plan);
 // breaks.
 
 using Operated = std::unique_ptr<Operation>;
-Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape& shape, std::int64_t copies);
-Operated make_attention(const Workshop& shop, Dtype dtype, const calibrate::AttentionShape& shape, std::int64_t copies);
-Operated make_latent(const Workshop& shop, Dtype dtype, const calibrate::LatentShape& shape, std::int64_t copies);
-Operated make_experts(const Workshop& shop, Dtype dtype, const calibrate::ExpertsShape& shape, std::int64_t copies);
-Operated make_vector(const Workshop& shop, Dtype dtype, const calibrate::VectorShape& shape);
-Operated make_gather(const Workshop& shop, Dtype dtype, const calibrate::GatherShape& shape, std::int64_t copies);
-Operated make_kv_write(const Workshop& shop, Dtype dtype, const calibrate::CacheShape& shape, std::int64_t copies);
-Operated make_scan(const Workshop& shop, Dtype dtype, const calibrate::ScanShape& shape, std::int64_t copies);
-Operated make_collective(const Workshop& shop, Dtype dtype, const calibrate::CollectiveShape& shape);
+Operated make_gemm(const Workshop& shop, Dtype dtype, const measure::GemmShape& shape, std::int64_t copies);
+Operated make_attention(const Workshop& shop, Dtype dtype, const measure::AttentionShape& shape, std::int64_t copies);
+Operated make_latent(const Workshop& shop, Dtype dtype, const measure::LatentShape& shape, std::int64_t copies);
+Operated make_experts(const Workshop& shop, Dtype dtype, const measure::ExpertsShape& shape, std::int64_t copies);
+Operated make_vector(const Workshop& shop, Dtype dtype, const measure::VectorShape& shape);
+Operated make_gather(const Workshop& shop, Dtype dtype, const measure::GatherShape& shape, std::int64_t copies);
+Operated make_kv_write(const Workshop& shop, Dtype dtype, const measure::CacheShape& shape, std::int64_t copies);
+Operated make_scan(const Workshop& shop, Dtype dtype, const measure::ScanShape& shape, std::int64_t copies);
+Operated make_collective(const Workshop& shop, Dtype dtype, const measure::CollectiveShape& shape);
 
 // fp32 or bf16; Unavailable of others, for an op called `op`.
 Element element_of(Dtype dtype, std::string_view op);

@@ -17,7 +17,7 @@ constexpr Fill kStates{.operand = 5};
 
 }  // namespace
 
-Operated make_scan(const Workshop& shop, Dtype dtype, const calibrate::ScanShape& s, std::int64_t asked) {
+Operated make_scan(const Workshop& shop, Dtype dtype, const measure::ScanShape& s, std::int64_t asked) {
   using model::RecurrentKind;
   const Element type = element_of(dtype, "scan");
   require(s.kind == RecurrentKind::gated_delta_net || s.kind == RecurrentKind::mamba2,

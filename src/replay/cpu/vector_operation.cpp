@@ -41,9 +41,9 @@ struct VectorPlan {
   std::int64_t kv_heads = 0;
 };
 
-VectorPlan plan_of(const calibrate::VectorShape& shape, Element element) {
-  const calibrate::KnownLayer* layer = calibrate::known_layer(shape.layer);
-  const calibrate::VectorOp* op = calibrate::vector_op(shape.layer);
+VectorPlan plan_of(const measure::VectorShape& shape, Element element) {
+  const measure::KnownLayer* layer = measure::known_layer(shape.layer);
+  const measure::VectorOp* op = measure::vector_op(shape.layer);
   require(layer != nullptr || op != nullptr, fmt::format("no kernel for vector:{}", shape.layer));
   VectorPlan plan{.kind = layer ? layer->kind : op->kind,
                   .rows = shape.tokens,
@@ -146,7 +146,7 @@ Pass simple_pass(Operation& op, const VectorPlan& plan, Element element, RowKern
 
 }  // namespace
 
-Operated make_vector(const Workshop& shop, Dtype dtype, const calibrate::VectorShape& shape) {
+Operated make_vector(const Workshop& shop, Dtype dtype, const measure::VectorShape& shape) {
   const Element type = element_of(dtype, "vector:" + shape.layer);
   const VectorPlan plan = plan_of(shape, type);
   shop.copies(1, 0, bytes_of_tensor({5, plan.rows, plan.width}, Element::f32));  // fits

@@ -13,8 +13,8 @@
 namespace llmperf::report {
 namespace {
 
+using points::Cell;
 using result::Json, result::quoted;
-using sweep::Cell;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ RowLines::RowLines(LineFormat format, std::span<const std::string> columns, std:
   if (format_ == LineFormat::csv) header_ += '\n';
 }
 
-void RowLines::append(std::string& out, const sweep::Row& row) const {
+void RowLines::append(std::string& out, const points::Row& row) const {
   const bool json = format_ == LineFormat::jsonl;
   for (std::size_t i = 0; i < shown_.size(); ++i) {
     const Cell& cell = row[shown_[i]];
@@ -89,7 +89,7 @@ std::string_view unguarded(std::string_view text) {
   return again == as_it_is ? rest : text;
 }
 
-void add_text(sweep::Row& row, std::string_view name, const std::string& text) {
+void add_text(points::Row& row, std::string_view name, const std::string& text) {
   if (text.empty()) {
     row.add_none(name);
   } else if (text == "true" || text == "false") {
@@ -112,7 +112,7 @@ std::vector<std::string> parse_header(LineFormat format, const std::string& text
 }
 
 void parse_line(LineFormat format, std::span<const std::string> columns, const std::string& text,
-                const std::string& file, int line, sweep::Row& row) {
+                const std::string& file, int line, points::Row& row) {
   row.clear();
   const auto wrong = [&](std::size_t cells) {
     return Error(ErrorKind::bad_input,

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sweep/row.h"
+#include "points/row.h"
 
 namespace llmperf::report {
 
@@ -18,7 +18,7 @@ class RowLines {
   RowLines(LineFormat format, std::span<const std::string> columns, std::span<const std::size_t> shown);
   // The first line of CSV; nothing for JSON lines.
   const std::string& header() const { return header_; }
-  void append(std::string& out, const sweep::Row& row) const;
+  void append(std::string& out, const points::Row& row) const;
 
  private:
   LineFormat format_;
@@ -30,7 +30,7 @@ class RowLines {
 // The cells of a line, by the names of `columns` (CSV) or of its keys. Throws Error(bad_input) for what is no row.
 // `file` and `line` say where it stands.
 void parse_line(LineFormat format, std::span<const std::string> columns, const std::string& text,
-                const std::string& file, int line, sweep::Row& row);
+                const std::string& file, int line, points::Row& row);
 // The names in a header of CSV, or the keys of a line of JSON.
 std::vector<std::string> parse_header(LineFormat format, const std::string& text, const std::string& file,
                                       int line = 1);

@@ -17,8 +17,8 @@
 namespace llmperf::report {
 namespace {
 
-using request::Candidate;
-using request::CapacityResult;
+using result::Candidate;
+using result::CapacityResult;
 
 constexpr std::size_t kShown = 20;  // of those that do not meet the bounds
 
@@ -107,7 +107,7 @@ Table meeting_table(const CapacityResult& r) {
 }
 
 // Why a candidate is not among those.
-std::string why_not(const CapacityResult& r, const Candidate& k) {
+std::string why_not(const Candidate& k) {
   if (!k.why.empty()) {  // how many bytes of what take the room is more than a row has
     return k.binding == serving::Binding::memory ? k.why.substr(0, k.why.find(": ")) : k.why;
   }
@@ -118,7 +118,7 @@ std::string why_not(const CapacityResult& r, const Candidate& k) {
   }
   if (!k.at) return "";
   std::vector<std::string> missed;
-  for (const ServedBound& b : bounds_at(r.slo, *k.at, k.at->stable)) {
+  for (const ServedBound& b : k.bounds) {
     if (!b.met()) missed.push_back(slo_bound_text(b));
   }
   return join(missed, "; ");
@@ -141,7 +141,7 @@ Table others_table(const CapacityResult& r) {
     }
     std::vector<std::string>& row = t.rows.emplace_back(std::vector<std::string>{k.hardware, k.plan, k.weights});
     if (engines) row.push_back(k.engine);
-    row.insert(row.end(), {binding_text(k), why_not(r, k)});
+    row.insert(row.end(), {binding_text(k), why_not(k)});
   }
   return t;
 }
@@ -174,7 +174,7 @@ Document document(const CapacityResult& r) {
   if (best == nullptr) {
     f.add("answer", r.interrupted ? "nothing found yet that meets the bounds" : "nothing meets the bounds");
     if (const Candidate& nearest = r.candidates.front(); nearest.binding != serving::Binding::memory) {
-      f.add("nearest", "{}; {}", title_of(r, nearest), why_not(r, nearest));
+      f.add("nearest", "{}; {}", title_of(r, nearest), why_not(nearest));
     }
   } else {
     std::string text = title_of(r, *best);
@@ -183,12 +183,12 @@ Document document(const CapacityResult& r) {
                           money(best->cost_per_million_output_tokens));
     }
     f.add("answer", text);
-    const auto candidates = candidates_of(r);
-    if (candidates.size() > 1 && candidates[1].of().meets) {
-      text = title_of(r, candidates[1].of());
-      if (const std::optional<double> beyond = candidates[1].beyond_best()) {
-        text += *beyond > 0 ? fmt::format("; {} more {}", Share{*beyond}, name(r.minimise))
-                            : fmt::format("; the same {}", name(r.minimise));
+    if (r.candidates.size() > 1 && r.candidates[1].meets) {
+      const Candidate& next = r.candidates[1];
+      text = title_of(r, next);
+      if (next.beyond_best) {
+        text += *next.beyond_best > 0 ? fmt::format("; {} more {}", Share{*next.beyond_best}, name(r.minimise))
+                                      : fmt::format("; the same {}", name(r.minimise));
       }
       f.add("runner-up", text);
     }
@@ -220,7 +220,7 @@ Document document(const CapacityResult& r) {
 }  // namespace
 
 Report capacity_report(const CapacityResult& r) {
-  return {document(r), csv_of(candidates_of(r)), result::document("llmperf.capacity", r)};
+  return {document(r), csv_of(r.candidates), result::document("llmperf.capacity", r)};
 }
 
 }  // namespace llmperf::report

@@ -5,7 +5,7 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/row_ops.h"
+#include "measure/row_ops.h"
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
@@ -43,7 +43,7 @@ Table ops_table(const PhaseStudy& phase) {
     if (!op.timing || o.row() == nullptr) continue;
     const std::int64_t count = op.op.count;
     const Seconds all = op.time() * d(count);
-    add_row(t, names_text(op), calibrate::shape_text(*o.row()), count > 0 ? std::to_string(count) : "-", op.time(),
+    add_row(t, names_text(op), measure::shape_text(*o.row()), count > 0 ? std::to_string(count) : "-", op.time(),
             Share{op.timing->spread / op.timing->median}, count > 0 && sum.value > 0 ? format_share(all / sum) : "-",
             reached_text(o));
   }
@@ -86,7 +86,7 @@ Table prediction_table(const PhaseStudy& phase) {
       titled(fmt::format("Predicted against measured, {}", phase.name), "<op, <shape, measured, predicted, error");
   for (const ReplayedOp& o : ops_of(phase)) {
     if (!o.predicted) continue;
-    add_row(t, names_text(*o.op), calibrate::shape_text(*o.row()), o.op->time(), *o.predicted,
+    add_row(t, names_text(*o.op), measure::shape_text(*o.row()), o.op->time(), *o.predicted,
             signed_share(*o.predicted / o.op->time() - 1));
   }
   return t;

@@ -16,9 +16,9 @@
 namespace llmperf::report {
 namespace {
 
-using study::ShownColumn;
-using study::View;
-using study::Word;
+using points::ShownColumn;
+using points::View;
+using points::Word;
 
 std::vector<std::string> headers(const Table& table) {
   std::vector<std::string> names;
@@ -102,7 +102,7 @@ struct Appearance {
   }
 };
 
-Table pivot_table(const study::Pivot& pivot, const ShownColumn& shown, const Table& rows, const std::string& file) {
+Table pivot_table(const points::Pivot& pivot, const ShownColumn& shown, const Table& rows, const std::string& file) {
   const Columns columns(rows, file);
   const std::size_t across = columns(pivot.columns);
   const std::size_t value = columns(shown.name);
@@ -169,7 +169,7 @@ Table chosen_rows(const View& view, const Table& rows, const std::string& file) 
     places.push_back(columns(word));
   }
   for (const auto& row : rows.rows) {
-    const bool wanted = std::all_of(view.only.begin(), view.only.end(), [&](const study::Only& only) {
+    const bool wanted = std::all_of(view.only.begin(), view.only.end(), [&](const points::Only& only) {
       return std::find(only.values.begin(), only.values.end(), cell(row, columns(only.column))) != only.values.end();
     });
     if (!wanted) continue;
@@ -254,7 +254,7 @@ Document section_page(const SectionResult& result) {
   return page;
 }
 
-Report study_report(const study::Study& study, const std::vector<SectionResult>& results) {
+Report study_report(const points::StudyFile& study, const std::vector<SectionResult>& results) {
   Report report;
   report.document.push_back(Heading{study.title, "", 1});
   append(report.document, study.description);

@@ -20,7 +20,7 @@ constexpr const char* kTelling[] = {"fits",   "ttft_s", "tpot_s",      "tokens_p
 
 bool any_cell(const SweepResult& result, std::size_t column, auto is) {
   return std::any_of(result.rows.begin(), result.rows.end(),
-                     [&](const sweep::Row& row) { return is(row[column].kind); });
+                     [&](const points::Row& row) { return is(row[column].kind); });
 }
 
 std::vector<std::size_t> table_columns(const SweepResult& result) {
@@ -38,7 +38,7 @@ std::vector<std::size_t> table_columns(const SweepResult& result) {
   }
   for (const char* name : kTelling) add(name, always);
   add("error", [&](std::size_t column) {
-    return any_cell(result, column, [](sweep::Cell::Kind kind) { return kind != sweep::Cell::Kind::none; });
+    return any_cell(result, column, [](points::Cell::Kind kind) { return kind != points::Cell::Kind::none; });
   });
   return shown;
 }
@@ -47,7 +47,7 @@ std::vector<std::size_t> table_columns(const SweepResult& result) {
 template <class Text>
 Table rows_as(const SweepResult& result, const std::vector<std::size_t>& shown, Text text) {
   Table t;
-  for (const sweep::Row& row : result.rows) {
+  for (const points::Row& row : result.rows) {
     std::vector<std::string>& cells = t.rows.emplace_back();
     for (const std::size_t column : shown) cells.push_back(text(result.columns[column], cell_text(row[column])));
   }
@@ -66,7 +66,8 @@ Report sweep_report(const SweepResult& result) {
   const std::vector<std::size_t> telling = table_columns(result);
   Table people = rows_as(result, telling, readable);
   for (const std::size_t column : telling) {
-    const bool left = any_cell(result, column, [](sweep::Cell::Kind kind) { return kind == sweep::Cell::Kind::text; });
+    const bool left =
+        any_cell(result, column, [](points::Cell::Kind kind) { return kind == points::Cell::Kind::text; });
     people.columns.push_back({label_of(result.columns[column]), left});
   }
   const std::vector<std::size_t> written = result.written();

@@ -12,7 +12,7 @@
 #include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/measurements.h"
+#include "measure/measurements.h"
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
@@ -24,10 +24,10 @@
 namespace llmperf::report {
 namespace {
 
-using calibrate::Calibration;
-using calibrate::Cell;
-using calibrate::GroupErrors;
-using calibrate::Validation;
+using measure::Calibration;
+using measure::Cell;
+using measure::GroupErrors;
+using measure::Validation;
 
 // ---- Errors by group
 
@@ -134,7 +134,7 @@ const std::vector<result::Field>& found_columns() { return result::type_of<resul
 // All keys in order. A column of the input that is called like one of the output becomes "input_…".
 std::vector<std::string> keys_of_rows(const Validation& v) {
   std::vector<std::string> list = {"file", "line"};
-  for (const std::string_view column : calibrate::row_columns()) list.emplace_back(column);
+  for (const std::string_view column : measure::row_columns()) list.emplace_back(column);
   for (const result::Field& column : found_columns()) list.emplace_back(column.key);
   for (std::string key : v.measurements.extra_columns) {
     while (std::find(list.begin(), list.end(), key) != list.end()) key.insert(0, "input_");
@@ -144,12 +144,12 @@ std::vector<std::string> keys_of_rows(const Validation& v) {
 }
 
 // One for every key.
-void fill_cells(const Validation& v, const calibrate::ValidatedRow& r, std::vector<Cell>& cells) {
-  const calibrate::Row& row = v.measurements.rows[r.row];
+void fill_cells(const Validation& v, const measure::ValidatedRow& r, std::vector<Cell>& cells) {
+  const measure::Row& row = v.measurements.rows[r.row];
   cells.clear();
   cells.emplace_back(v.measurements.files[row.file].path);
   cells.emplace_back(static_cast<std::int64_t>(row.line));
-  for (const Cell& cell : calibrate::row_cells(row)) cells.push_back(cell);
+  for (const Cell& cell : measure::row_cells(row)) cells.push_back(cell);
   for (const result::Field& column : found_columns()) cells.push_back(CellOf(column, {&v, &r}).cell);
   for (std::size_t i = 0; i < v.measurements.extra_columns.size(); ++i) {
     cells.push_back(i < row.extra.size() ? Cell(row.extra[i]) : Cell());
@@ -174,7 +174,7 @@ ValidatedRows write_rows(const Validation& v) {
   for (const std::string& key : names) keys.push_back(result::quoted(key) + ": ");
   std::vector<bool> used(names.size(), false);
   std::vector<Cell> cells;
-  for (const calibrate::ValidatedRow& r : v.rows) {
+  for (const measure::ValidatedRow& r : v.rows) {
     fill_cells(v, r, cells);
     for (std::size_t i = 0; i < cells.size(); ++i) used[i] = used[i] || cells[i].index() != 0;
   }
@@ -185,7 +185,7 @@ ValidatedRows write_rows(const Validation& v) {
   }
   out.csv.rows.reserve(v.rows.size());
   out.json = "[";
-  for (const calibrate::ValidatedRow& r : v.rows) {
+  for (const measure::ValidatedRow& r : v.rows) {
     fill_cells(v, r, cells);
     std::vector<std::string>& row = out.csv.rows.emplace_back();
     row.reserve(out.csv.columns.size());
@@ -211,7 +211,7 @@ void add_refused(const std::vector<Diagnostic>& refused, bool files, Document& d
   Fields f{"Refused lines", {}};
   std::vector<std::size_t> all(refused.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  for (const auto& [reason, which] : calibrate::rows_by_text(all, [&](std::size_t i) -> std::optional<std::string> {
+  for (const auto& [reason, which] : measure::rows_by_text(all, [&](std::size_t i) -> std::optional<std::string> {
          const Diagnostic& d = refused[i];
          return (files ? d.where.file + ": " : "") +
                 (d.hint.empty() ? d.message : fmt::format("{} ({})", d.message, d.hint));
@@ -236,12 +236,12 @@ std::string counts_text(const Validation& v) {
   const auto add = [&](std::int64_t n, std::string_view what) {
     if (n > 0) text += fmt::format(", {} {}", n, what);
   };
-  const auto marked = [&](bool calibrate::ValidatedRow::*mark) {
-    return std::count_if(v.rows.begin(), v.rows.end(), [&](const calibrate::ValidatedRow& r) { return r.*mark; });
+  const auto marked = [&](bool measure::ValidatedRow::*mark) {
+    return std::count_if(v.rows.begin(), v.rows.end(), [&](const measure::ValidatedRow& r) { return r.*mark; });
   };
   add(static_cast<std::int64_t>(v.rows.size()) - v.summary.errors.rows, "listed, not scored");
-  add(marked(&calibrate::ValidatedRow::extrapolated), "extrapolated");
-  add(marked(&calibrate::ValidatedRow::class_default), "by defaults of the device's class");
+  add(marked(&measure::ValidatedRow::extrapolated), "extrapolated");
+  add(marked(&measure::ValidatedRow::class_default), "by defaults of the device's class");
   std::set<std::pair<std::string, int>> refused;
   for (const Diagnostic& d : v.measurements.refused) refused.emplace(d.where.file, d.where.line);
   add(static_cast<std::int64_t>(refused.size()), refused.size() == 1 ? "line refused" : "lines refused");
@@ -249,7 +249,7 @@ std::string counts_text(const Validation& v) {
 }
 
 Fields validation_headline(const Validation& v) {
-  const calibrate::Summary& s = v.summary.errors;
+  const measure::Summary& s = v.summary.errors;
   Fields f;
   f.add("mean error", "{}; median {}, 90 % of rows within {}, largest {}", Share{s.mape}, Share{s.median_ape},
         Share{s.p90_ape}, Share{s.max_ape});
@@ -272,7 +272,7 @@ Fields validation_headline(const Validation& v) {
   }
   f.add("rows", counts_text(v));
   std::vector<std::string> profiles;
-  for (const calibrate::ValidatedRow& r : v.rows) {
+  for (const measure::ValidatedRow& r : v.rows) {
     if (std::find(profiles.begin(), profiles.end(), r.profile) == profiles.end()) profiles.push_back(r.profile);
   }
   f.add("profiles", join(profiles, ", "));
@@ -284,7 +284,7 @@ Fields validation_headline(const Validation& v) {
 }
 
 // One letter per mark, explained below the table.
-std::string marks(const calibrate::ValidatedRow& r) {
+std::string marks(const measure::ValidatedRow& r) {
   return std::string(r.extrapolated ? "x" : "") + (r.class_default ? "c" : "") + (r.scored ? "" : "-");
 }
 
@@ -314,12 +314,12 @@ void add_rows(const Validation& v, Document& doc) {
   constexpr std::size_t kAll = 40;
   constexpr std::size_t kWorst = 20;
   const bool files = v.measurements.files.size() > 1;
-  std::vector<const calibrate::ValidatedRow*> rows;
-  for (const calibrate::ValidatedRow& r : v.rows) rows.push_back(&r);
+  std::vector<const measure::ValidatedRow*> rows;
+  for (const measure::ValidatedRow& r : v.rows) rows.push_back(&r);
   Table t = titled("Rows", "line, <measurement, measured, predicted, error, roof, <");
   if (rows.size() > kAll) {
-    std::erase_if(rows, [](const calibrate::ValidatedRow* r) { return !r->scored; });
-    std::stable_sort(rows.begin(), rows.end(), [&](const calibrate::ValidatedRow* a, const calibrate::ValidatedRow* b) {
+    std::erase_if(rows, [](const measure::ValidatedRow* r) { return !r->scored; });
+    std::stable_sort(rows.begin(), rows.end(), [&](const measure::ValidatedRow* a, const measure::ValidatedRow* b) {
       return std::abs(v.error(*a)) > std::abs(v.error(*b));
     });
     const std::size_t scored = rows.size();
@@ -327,18 +327,18 @@ void add_rows(const Validation& v, Document& doc) {
     t.title = fmt::format("The {} worst of {} scored rows", rows.size(), scored);
   }
   std::vector<std::vector<std::string>> parts;
-  for (const calibrate::ValidatedRow* r : rows) parts.push_back(configuration_parts(v.measurements.rows[r->row]));
+  for (const measure::ValidatedRow* r : rows) parts.push_back(configuration_parts(v.measurements.rows[r->row]));
   const std::vector<std::string> shared = take_shared(parts);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const calibrate::ValidatedRow* r = rows[i];
-    const calibrate::Row& row = v.measurements.rows[r->row];
+    const measure::ValidatedRow* r = rows[i];
+    const measure::Row& row = v.measurements.rows[r->row];
     add_row(t, files ? fmt::format("{}:{}", row.file + 1, row.line) : std::to_string(row.line),
             rows.size() > 1 ? short_text(parts[i]) : join(parts[i], " "), row.latency, Seconds{r->predicted},
             signed_share(v.error(*r)), Seconds{r->roofline}, marks(*r));
   }
   doc.emplace_back(std::move(t));
   if (!shared.empty()) doc.emplace_back(Paragraph{"All of them: " + join(shared, ", ")});
-  if (std::any_of(v.rows.begin(), v.rows.end(), [](const calibrate::ValidatedRow& r) { return !marks(r).empty(); })) {
+  if (std::any_of(v.rows.begin(), v.rows.end(), [](const measure::ValidatedRow& r) { return !marks(r).empty(); })) {
     doc.emplace_back(Paragraph{"x extrapolated; c by defaults of the device's class; - listed, not scored"});
   }
   if (files) {
@@ -347,7 +347,7 @@ void add_rows(const Validation& v, Document& doc) {
     doc.emplace_back(std::move(f));
   }
   std::map<std::string, std::int64_t> reasons;
-  for (const calibrate::ValidatedRow& r : v.rows) {
+  for (const measure::ValidatedRow& r : v.rows) {
     if (!r.scored) ++reasons[r.remark];
   }
   if (reasons.empty()) return;
@@ -366,9 +366,9 @@ std::string value_text(const ParameterFitted& p, double value) {
 
 std::string remark_on(const ParameterFitted& p) {
   switch (p.fitted.identified) {
-    case calibrate::Identified::yes: break;
-    case calibrate::Identified::no_effect: return "default: no row depends on it";
-    case calibrate::Identified::weakly:
+    case measure::Identified::yes: break;
+    case measure::Identified::no_effect: return "default: no row depends on it";
+    case measure::Identified::weakly:
       return fmt::format("default: the rows narrow it down by {} only", Share{p.fitted.shrinkage});
   }
   if (!p.fitted.at_bound) return "";
@@ -378,14 +378,14 @@ std::string remark_on(const ParameterFitted& p) {
 
 std::string summary_text(const std::vector<GroupErrors>& errors) {
   if (errors.empty()) return "n/a";
-  const calibrate::Summary& s = errors.front().errors;
+  const measure::Summary& s = errors.front().errors;
   return fmt::format("{}; median {}, 90 % of rows within {}, bias {}", Share{s.mape}, Share{s.median_ape},
                      Share{s.p90_ape}, signed_share(s.bias));
 }
 
 Fields calibration_headline(const Calibration& c, const std::vector<ParameterFitted>& parameters) {
   Fields f;
-  for (const calibrate::LeftOut& left : c.left_out) {
+  for (const measure::LeftOut& left : c.left_out) {
     f.add("error, left out",
           left.folds > 0 ? fmt::format("{} (by {}, in {} folds)", summary_text(left.errors), left.by, left.folds)
                          : fmt::format("unknown: the rows are one group by {}", left.by));
@@ -431,15 +431,15 @@ Report calibrate_report(const Calibration& c) {
   }
   if (!c.next.empty()) {
     Table t = titled("What further rows would tell", "<row, <narrows, before, after");
-    for (const calibrate::Proposal& p : c.next) {
+    for (const measure::Proposal& p : c.next) {
       std::string row = configuration(p.row);
-      for (const calibrate::Narrowed& n : p.narrows) {
+      for (const measure::Narrowed& n : p.narrows) {
         add_row(t, std::exchange(row, ""), n.parameter, Share{n.before}, Share{n.after});
       }
     }
     doc.emplace_back(std::move(t));
   }
-  for (const calibrate::LeftOut& left : c.left_out) {
+  for (const measure::LeftOut& left : c.left_out) {
     add_error_tables(doc, fmt::format("Errors of groups left out by {}", left.by), groups_of(left.errors), false);
   }
   add_error_tables(doc, "Residuals of the fit to all rows", groups_of(c.residuals), false);

@@ -10,7 +10,7 @@ TEST_CASE("what an op's constraints forbid is not available, with the constraint
   standin().standin_reset();
   {
     const auto npu = backend();
-    const std::pair<calibrate::OpRow, std::string> cases[] = {
+    const std::pair<measure::OpRow, std::string> cases[] = {
         {gemm(0, 4, 4, Dtype::fp16), "gemm: a size is not given"},
         {gemm(4, 4, 4, Dtype::fp8), "aclnnMatmul takes fp16, bf16 and fp32, not fp8"},
         {gemm(4, 4, 4, Dtype::fp16, "mxfp4"), "weights 'mxfp4' are not replayed: int8, w8a8 and w4a16-gN are"},
@@ -58,7 +58,7 @@ TEST_CASE("what an op's constraints forbid is not available, with the constraint
         {collective("all_reduce", 2, 64, Dtype::int8), "HcclAllReduce takes fp16, bf16 and fp32, not int8"},
     };
     for (const auto& [row, reason] : cases) {
-      INFO(calibrate::describe(row));
+      INFO(measure::describe(row));
       CHECK(refusal(*npu, row) == reason);
     }
   }

@@ -9,7 +9,7 @@
 namespace llmperf::replay::ascend {
 namespace {
 
-using calibrate::OpRow;
+using measure::OpRow;
 using Values = std::vector<double>;
 
 double rounded(double value, Dtype dtype) {
@@ -28,7 +28,7 @@ struct Operand {
   }
 };
 
-Values product(const calibrate::GemmShape& s, Dtype dtype) {
+Values product(const measure::GemmShape& s, Dtype dtype) {
   const double column = 1 / std::sqrt(static_cast<double>(s.k));
   const bool quantized = s.weights == "w8a8" || dtype == Dtype::int8;
   const double largest = s.weights.empty() && !quantized ? 0 : s.weights.starts_with("w4") ? 7 : 127;
@@ -56,7 +56,7 @@ Values product(const calibrate::GemmShape& s, Dtype dtype) {
 }
 
 // Every token's picks weigh alike: 1 / topk is part of what their sum is made with.
-Values mixture(const calibrate::ExpertsShape& s, Dtype dtype) {
+Values mixture(const measure::ExpertsShape& s, Dtype dtype) {
   const std::int64_t width = s.inter / s.tp;
   const Operand x = {0, dtype};
   const bool int8 = !s.weights.empty();
@@ -90,7 +90,7 @@ Values mixture(const calibrate::ExpertsShape& s, Dtype dtype) {
   return out;
 }
 
-Values attend(const calibrate::AttentionShape& s, Dtype dtype) {
+Values attend(const measure::AttentionShape& s, Dtype dtype) {
   const Operand q = {0, dtype};
   const Operand k = {1, dtype};
   const Operand v = {2, dtype};
@@ -132,7 +132,7 @@ void append_normed(Values& out, const Values& x, const Operand& gamma, std::int6
   }
 }
 
-Values rotate(const calibrate::VectorShape& s, Dtype dtype) {
+Values rotate(const measure::VectorShape& s, Dtype dtype) {
   Values out;
   const std::int64_t tokens = s.tokens / (s.heads + s.kv_heads);
   for (const std::uint32_t operand : {0U, 1U}) {
@@ -157,7 +157,7 @@ Values rotate(const calibrate::VectorShape& s, Dtype dtype) {
   return out;
 }
 
-Values vector_values(const calibrate::VectorShape& s, Dtype dtype) {
+Values vector_values(const measure::VectorShape& s, Dtype dtype) {
   const std::int64_t count = s.tokens * s.width;
   const Operand x = {0, dtype};
   const Operand y = {1, dtype};
@@ -182,7 +182,7 @@ Values vector_values(const calibrate::VectorShape& s, Dtype dtype) {
   return out;
 }
 
-Values collected(const calibrate::CollectiveShape& s, Dtype dtype) {
+Values collected(const measure::CollectiveShape& s, Dtype dtype) {
   const auto all = static_cast<std::int64_t>(s.bytes.value / bytes_per_element(dtype));
   const std::int64_t share = all / s.ranks;
   const auto rank = [&](std::int64_t r) { return Operand{static_cast<std::uint32_t>(r), dtype}; };
@@ -206,13 +206,13 @@ Values collected(const calibrate::CollectiveShape& s, Dtype dtype) {
 
 struct Expected {
   Dtype dtype;
-  Values operator()(const calibrate::GemmShape& s) const { return product(s, dtype); }
-  Values operator()(const calibrate::AttentionShape& s) const { return attend(s, dtype); }
-  Values operator()(const calibrate::LatentShape&) const { return {}; }  // not replayed
-  Values operator()(const calibrate::ScanShape&) const { return {}; }    // nor this
-  Values operator()(const calibrate::ExpertsShape& s) const { return mixture(s, dtype); }
-  Values operator()(const calibrate::VectorShape& s) const { return vector_values(s, dtype); }
-  Values operator()(const calibrate::GatherShape& s) const {
+  Values operator()(const measure::GemmShape& s) const { return product(s, dtype); }
+  Values operator()(const measure::AttentionShape& s) const { return attend(s, dtype); }
+  Values operator()(const measure::LatentShape&) const { return {}; }  // not replayed
+  Values operator()(const measure::ScanShape&) const { return {}; }    // nor this
+  Values operator()(const measure::ExpertsShape& s) const { return mixture(s, dtype); }
+  Values operator()(const measure::VectorShape& s) const { return vector_values(s, dtype); }
+  Values operator()(const measure::GatherShape& s) const {
     Values out;
     for (std::int64_t row = 0; row < s.rows; ++row) {
       for (std::int64_t i = 0; i < s.width; ++i) {
@@ -221,14 +221,14 @@ struct Expected {
     }
     return out;
   }
-  Values operator()(const calibrate::CacheShape& s) const {
+  Values operator()(const measure::CacheShape& s) const {
     Values out;
     for (const std::uint32_t operand : {0U, 1U}) {
       for (std::int64_t i = 0; i < s.tokens * s.kv_heads * s.head_dim; ++i) out.push_back(Operand{operand, dtype}[i]);
     }
     return out;
   }
-  Values operator()(const calibrate::CollectiveShape& s) const { return collected(s, dtype); }
+  Values operator()(const measure::CollectiveShape& s) const { return collected(s, dtype); }
 };
 
 }  // namespace

@@ -69,11 +69,11 @@ void fail_each_call(const std::shared_ptr<cann::Functions>& cann, const Scenario
   }
 }
 
-Scenario running(std::vector<calibrate::OpRow> rows) {
+Scenario running(std::vector<measure::OpRow> rows) {
   return [rows = std::move(rows)](NpuBackend& npu) {
     std::vector<std::unique_ptr<Prepared>> ops;
     std::vector<Prepared*> sequence;
-    for (const calibrate::OpRow& row : rows) {
+    for (const measure::OpRow& row : rows) {
       ops.push_back(made(npu.prepare(row, 2)));
       sequence.push_back(ops.back().get());
     }
@@ -111,7 +111,7 @@ TEST_CASE("any call that fails: vector ops, lookups, the cache") {
 }
 
 TEST_CASE("any call that fails: a captured sequence") {
-  const std::vector<calibrate::OpRow> rows = {gemm(2, 3, 16, Dtype::fp16), vector("activation", 2, 8, Dtype::fp16)};
+  const std::vector<measure::OpRow> rows = {gemm(2, 3, 16, Dtype::fp16), vector("activation", 2, 8, Dtype::fp16)};
   fail_each_call(functions(), running(rows));
 }
 
@@ -124,8 +124,7 @@ TEST_CASE("any call that fails: a captured sequence with executors that are used
 
 TEST_CASE("any call that fails: collectives") {
   fail_each_call(functions(), running({collective("all_reduce", 2, 64, Dtype::fp16)}), true);
-  const std::vector<calibrate::OpRow> mixed = {gemm(2, 3, 16, Dtype::fp16),
-                                               collective("all_gather", 2, 64, Dtype::fp16)};
+  const std::vector<measure::OpRow> mixed = {gemm(2, 3, 16, Dtype::fp16), collective("all_gather", 2, 64, Dtype::fp16)};
   fail_each_call(functions(), running(mixed), true);
 }
 
@@ -136,8 +135,7 @@ TEST_CASE("any call that fails: collectives that cannot be aborted") {
 }
 
 TEST_CASE("any call that fails: a product summed over ranks") {
-  const calibrate::OpRow row{"matmul_all_reduce", Dtype::fp16,
-                             calibrate::GemmShape{.m = 2, .n = 3, .k = 8, .ranks = 2}};
+  const measure::OpRow row{"matmul_all_reduce", Dtype::fp16, measure::GemmShape{.m = 2, .n = 3, .k = 8, .ranks = 2}};
   fail_each_call(functions(), running({row}), true);
 }
 

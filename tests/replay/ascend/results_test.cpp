@@ -7,8 +7,8 @@
 namespace llmperf::replay::ascend::results_test {
 namespace {
 
-const std::vector<calibrate::OpRow>& every_op() {
-  static const std::vector<calibrate::OpRow> rows = {
+const std::vector<measure::OpRow>& every_op() {
+  static const std::vector<measure::OpRow> rows = {
       gemm(3, 5, 16, Dtype::fp16),
       gemm(4, 8, 32, Dtype::bf16),
       gemm(2, 7, 9, Dtype::fp32),
@@ -50,16 +50,16 @@ const std::vector<calibrate::OpRow>& every_op() {
 }
 
 // Activations that the device quantises lose half a step of 127. Experts round what is between their products too.
-double tolerance_of(const calibrate::OpRow& row) {
-  const auto* gemm = std::get_if<calibrate::GemmShape>(&row.shape);
+double tolerance_of(const measure::OpRow& row) {
+  const auto* gemm = std::get_if<measure::GemmShape>(&row.shape);
   if (gemm != nullptr && gemm->weights == "w8a8") return 1e-2;
-  const auto* experts = std::get_if<calibrate::ExpertsShape>(&row.shape);
+  const auto* experts = std::get_if<measure::ExpertsShape>(&row.shape);
   if (experts == nullptr) return tolerance(row.dtype);
   return experts->weights.empty() ? 2 * tolerance(row.dtype) : 2e-2;
 }
 
-void check_result(NpuBackend& on, const calibrate::OpRow& row) {
-  INFO(calibrate::describe(row));
+void check_result(NpuBackend& on, const measure::OpRow& row) {
+  INFO(measure::describe(row));
   const auto op = prepared(on, row, 2);
   CHECK(relative_error(on.result(*op), expected(row)) < tolerance_of(row));
 }
@@ -70,7 +70,7 @@ TEST_CASE("every op computes what operands.h says") {
   standin().standin_reset();
   {
     const auto npu = backend();
-    for (const calibrate::OpRow& row : every_op()) check_result(*npu, row);
+    for (const measure::OpRow& row : every_op()) check_result(*npu, row);
   }
   check_clean();
 }
@@ -79,8 +79,8 @@ TEST_CASE("the result is the same after the op was run, also where it works in p
   standin().standin_reset();
   {
     const auto npu = backend();
-    for (const calibrate::OpRow& row : every_op()) {
-      INFO(calibrate::describe(row));
+    for (const measure::OpRow& row : every_op()) {
+      INFO(measure::describe(row));
       const auto op = prepared(*npu, row, 2);
       Prepared* const sequence[] = {op.get()};
       CHECK(npu->run(sequence, 3).value >= 0);
@@ -95,7 +95,7 @@ TEST_CASE("executors that cannot be used again are made anew for every launch") 
   standin().standin_set_repeatable(0);
   {
     const auto npu = backend();
-    for (const calibrate::OpRow& row : every_op()) {
+    for (const measure::OpRow& row : every_op()) {
       const auto op = prepared(*npu, row, 2);
       Prepared* const sequence[] = {op.get(), op.get()};
       npu->run(sequence, 3);
@@ -139,10 +139,10 @@ TEST_CASE("older attention and quantised products are taken where newer ones are
     return cann;
   };
   using F = cann::Functions;
-  const calibrate::OpRow prefill = attention(1, 3, 7, 4, 1, 32, Dtype::bf16);
-  const calibrate::OpRow decode = attention(3, 1, 9, 4, 2, 16, Dtype::fp16);
-  const calibrate::OpRow w8a8 = gemm(3, 5, 32, Dtype::bf16, "w8a8");
-  const auto check = [&](std::shared_ptr<cann::Functions> cann, const calibrate::OpRow& row, const char* function) {
+  const measure::OpRow prefill = attention(1, 3, 7, 4, 1, 32, Dtype::bf16);
+  const measure::OpRow decode = attention(3, 1, 9, 4, 2, 16, Dtype::fp16);
+  const measure::OpRow w8a8 = gemm(3, 5, 32, Dtype::bf16, "w8a8");
+  const auto check = [&](std::shared_ptr<cann::Functions> cann, const measure::OpRow& row, const char* function) {
     standin().standin_reset();
     {
       const auto npu = backend(std::move(cann));
@@ -220,8 +220,8 @@ TEST_CASE("a product that is summed over ranks") {
   {
     const auto npu = backend();
     const auto row = [](std::int64_t ranks) {
-      return calibrate::OpRow{"matmul_all_reduce", Dtype::fp16,
-                              calibrate::GemmShape{.m = 3, .n = 4, .k = 16, .ranks = ranks}};
+      return measure::OpRow{"matmul_all_reduce", Dtype::fp16,
+                            measure::GemmShape{.m = 3, .n = 4, .k = 16, .ranks = ranks}};
     };
     for (const std::int64_t ranks : {2, 4}) {
       auto made = npu->prepare(row(ranks), 1);

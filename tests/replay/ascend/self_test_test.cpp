@@ -13,7 +13,7 @@ class Wrong : public Backend {
  public:
   explicit Wrong(Backend& right) : right_(right) {}
   Description describe() const override { return right_.describe(); }
-  std::unique_ptr<Prepared> make(const calibrate::OpRow& op, std::int64_t copies) override {
+  std::unique_ptr<Prepared> make(const measure::OpRow& op, std::int64_t copies) override {
     auto made = right_.prepare(op, copies);
     if (auto* unavailable = std::get_if<Unavailable>(&made)) throw Unavailable{unavailable->reason};
     return std::get<std::unique_ptr<Prepared>>(std::move(made));
@@ -54,7 +54,7 @@ TEST_CASE("the self test passes every op that both backends have, and fails thos
     // 2 norms with means, softmax, sampling and copies are no kernels of this backend, in two types. Four collectives
     // in two types have nothing to be compared with where one processor is all there is.
     const bool alone = std::holds_alternative<Unavailable>(cpu->prepare(
-        {"all_reduce", Dtype::fp32, calibrate::CollectiveShape{graph::CollectiveKind::all_reduce, 2, Bytes{64}}}, 1));
+        {"all_reduce", Dtype::fp32, measure::CollectiveShape{graph::CollectiveKind::all_reduce, 2, Bytes{64}}}, 1));
     const long unavailable = alone ? 18 : 10;
     CHECK(count(results, Outcome::unavailable) == unavailable);
     CHECK(count(results, Outcome::passed) == static_cast<long>(results.size()) - unavailable);

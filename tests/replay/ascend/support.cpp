@@ -47,44 +47,44 @@ void check_clean() {
   CHECK(std::string(standin().standin_live_list()) == "");
 }
 
-calibrate::OpRow gemm(std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype, const std::string& weights,
-                      std::int64_t batch) {
-  return {"gemm", dtype, calibrate::GemmShape{m, n, k, batch, weights}};
+measure::OpRow gemm(std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype, const std::string& weights,
+                    std::int64_t batch) {
+  return {"gemm", dtype, measure::GemmShape{m, n, k, batch, weights}};
 }
-calibrate::OpRow attention(std::int64_t batch, std::int64_t q, std::int64_t kv, std::int64_t heads,
-                           std::int64_t kv_heads, std::int64_t width, Dtype dtype, bool causal) {
-  const auto phase = q == 1 ? calibrate::Phase::decode : calibrate::Phase::prefill;
+measure::OpRow attention(std::int64_t batch, std::int64_t q, std::int64_t kv, std::int64_t heads, std::int64_t kv_heads,
+                         std::int64_t width, Dtype dtype, bool causal) {
+  const auto phase = q == 1 ? measure::Phase::decode : measure::Phase::prefill;
   return {q == 1 ? "attention_decode" : "attention_prefill", dtype,
-          calibrate::AttentionShape{phase, batch, q, kv, heads, kv_heads, width, causal}};
+          measure::AttentionShape{phase, batch, q, kv, heads, kv_heads, width, causal}};
 }
-calibrate::OpRow experts(std::int64_t m, std::int64_t hidden, std::int64_t inter, std::int64_t topk,
-                         std::int64_t experts, Dtype dtype, const std::string& weights, std::int64_t tp) {
+measure::OpRow experts(std::int64_t m, std::int64_t hidden, std::int64_t inter, std::int64_t topk, std::int64_t experts,
+                       Dtype dtype, const std::string& weights, std::int64_t tp) {
   return {
       "moe", dtype,
-      calibrate::ExpertsShape{
+      measure::ExpertsShape{
           .m = m, .hidden = hidden, .inter = inter, .topk = topk, .experts = experts, .tp = tp, .weights = weights}};
 }
-calibrate::OpRow vector(const std::string& layer, std::int64_t rows, std::int64_t width, Dtype dtype,
-                        std::int64_t heads, std::int64_t kv_heads) {
-  return {"vector:" + layer, dtype, calibrate::VectorShape{layer, rows, width, heads, kv_heads, {}}};
+measure::OpRow vector(const std::string& layer, std::int64_t rows, std::int64_t width, Dtype dtype, std::int64_t heads,
+                      std::int64_t kv_heads) {
+  return {"vector:" + layer, dtype, measure::VectorShape{layer, rows, width, heads, kv_heads, {}}};
 }
-calibrate::OpRow gather(std::int64_t rows, std::int64_t width, std::int64_t table, Dtype dtype) {
-  return {"gather", dtype, calibrate::GatherShape{rows, width, table}};
+measure::OpRow gather(std::int64_t rows, std::int64_t width, std::int64_t table, Dtype dtype) {
+  return {"gather", dtype, measure::GatherShape{rows, width, table}};
 }
-calibrate::OpRow cache_write(std::int64_t tokens, std::int64_t kv_heads, std::int64_t width, Dtype dtype) {
-  return {"kv_write", dtype, calibrate::CacheShape{tokens, kv_heads, width}};
+measure::OpRow cache_write(std::int64_t tokens, std::int64_t kv_heads, std::int64_t width, Dtype dtype) {
+  return {"kv_write", dtype, measure::CacheShape{tokens, kv_heads, width}};
 }
-calibrate::OpRow collective(const std::string& op, std::int64_t ranks, double bytes, Dtype dtype) {
-  return {op, dtype, calibrate::CollectiveShape{*calibrate::collective_kind(op), ranks, Bytes{bytes}}};
+measure::OpRow collective(const std::string& op, std::int64_t ranks, double bytes, Dtype dtype) {
+  return {op, dtype, measure::CollectiveShape{*measure::collective_kind(op), ranks, Bytes{bytes}}};
 }
 
-std::unique_ptr<Prepared> prepared(NpuBackend& on, const calibrate::OpRow& row, std::int64_t copies) {
+std::unique_ptr<Prepared> prepared(NpuBackend& on, const measure::OpRow& row, std::int64_t copies) {
   auto made = on.prepare(row, copies);
-  if (const auto* reason = std::get_if<Unavailable>(&made)) FAIL(calibrate::describe(row) << ": " << reason->reason);
+  if (const auto* reason = std::get_if<Unavailable>(&made)) FAIL(measure::describe(row) << ": " << reason->reason);
   return std::move(std::get<std::unique_ptr<Prepared>>(made));
 }
 
-std::string refusal(NpuBackend& on, const calibrate::OpRow& row, std::int64_t copies) {
+std::string refusal(NpuBackend& on, const measure::OpRow& row, std::int64_t copies) {
   auto made = on.prepare(row, copies);
   const auto* reason = std::get_if<Unavailable>(&made);
   return reason != nullptr ? reason->reason : "";

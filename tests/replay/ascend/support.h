@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/op_row.h"
 #include "control.h"
+#include "measure/op_row.h"
 #include "replay/ascend/ascend_backend.h"
 
 namespace llmperf::replay::ascend {
@@ -32,25 +32,25 @@ std::string violations();
 // Fails the test when rules of CANN were broken or objects are left.
 void check_clean();
 
-calibrate::OpRow gemm(std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype, const std::string& weights = {},
-                      std::int64_t batch = 1);
-calibrate::OpRow attention(std::int64_t batch, std::int64_t q, std::int64_t kv, std::int64_t heads,
-                           std::int64_t kv_heads, std::int64_t width, Dtype dtype, bool causal = true);
-calibrate::OpRow experts(std::int64_t m, std::int64_t hidden, std::int64_t inter, std::int64_t topk,
-                         std::int64_t experts, Dtype dtype, const std::string& weights = {}, std::int64_t tp = 1);
-calibrate::OpRow vector(const std::string& layer, std::int64_t rows, std::int64_t width, Dtype dtype,
-                        std::int64_t heads = 0, std::int64_t kv_heads = 0);
-calibrate::OpRow gather(std::int64_t rows, std::int64_t width, std::int64_t table, Dtype dtype);
-calibrate::OpRow cache_write(std::int64_t tokens, std::int64_t kv_heads, std::int64_t width, Dtype dtype);
-calibrate::OpRow collective(const std::string& op, std::int64_t ranks, double bytes, Dtype dtype);
+measure::OpRow gemm(std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype, const std::string& weights = {},
+                    std::int64_t batch = 1);
+measure::OpRow attention(std::int64_t batch, std::int64_t q, std::int64_t kv, std::int64_t heads, std::int64_t kv_heads,
+                         std::int64_t width, Dtype dtype, bool causal = true);
+measure::OpRow experts(std::int64_t m, std::int64_t hidden, std::int64_t inter, std::int64_t topk, std::int64_t experts,
+                       Dtype dtype, const std::string& weights = {}, std::int64_t tp = 1);
+measure::OpRow vector(const std::string& layer, std::int64_t rows, std::int64_t width, Dtype dtype,
+                      std::int64_t heads = 0, std::int64_t kv_heads = 0);
+measure::OpRow gather(std::int64_t rows, std::int64_t width, std::int64_t table, Dtype dtype);
+measure::OpRow cache_write(std::int64_t tokens, std::int64_t kv_heads, std::int64_t width, Dtype dtype);
+measure::OpRow collective(const std::string& op, std::int64_t ranks, double bytes, Dtype dtype);
 
 // The op, or the test fails with the reason that it is not available.
-std::unique_ptr<Prepared> prepared(NpuBackend& backend, const calibrate::OpRow& row, std::int64_t copies = 1);
+std::unique_ptr<Prepared> prepared(NpuBackend& backend, const measure::OpRow& row, std::int64_t copies = 1);
 // Why it is not available; empty: it is.
-std::string refusal(NpuBackend& backend, const calibrate::OpRow& row, std::int64_t copies = 1);
+std::string refusal(NpuBackend& backend, const measure::OpRow& row, std::int64_t copies = 1);
 
 // What the op makes of its operands as operands.h defines them, in doubles.
-std::vector<double> expected(const calibrate::OpRow& row);
+std::vector<double> expected(const measure::OpRow& row);
 // Norm of the difference over the norm of what is expected; infinite when the sizes differ.
 double relative_error(const std::vector<float>& values, const std::vector<double>& expected);
 double tolerance(Dtype dtype);

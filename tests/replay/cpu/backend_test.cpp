@@ -14,12 +14,12 @@
 namespace llmperf::replay::cpu::backend_test {
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::CollectiveShape;
-using calibrate::GemmShape;
-using calibrate::OpRow;
-using calibrate::Phase;
-using calibrate::VectorShape;
+using measure::AttentionShape;
+using measure::CollectiveShape;
+using measure::GemmShape;
+using measure::OpRow;
+using measure::Phase;
+using measure::VectorShape;
 
 const OpRow kGemm = {"gemm", Dtype::fp32, GemmShape{.m = 2, .n = 16, .k = 16}};
 
@@ -66,7 +66,7 @@ TEST_CASE("without a number of copies there are more than the caches hold, and a
   const auto& op = dynamic_cast<Operation&>(*small);
   CHECK(op.copies() >= 2);
   if (caches <= 256 << 20) CHECK(op.copies() * op.rotation().stride > 2 * caches);
-  const auto tiny = prepared(*backend, {"gather", Dtype::bf16, calibrate::GatherShape{1, 1, 1}}, 0);
+  const auto tiny = prepared(*backend, {"gather", Dtype::bf16, measure::GatherShape{1, 1, 1}}, 0);
   CHECK(dynamic_cast<Operation&>(*tiny).copies() == 4096);
 }
 
@@ -103,15 +103,15 @@ TEST_CASE("what cannot be run comes back with the reason") {
   check_unavailable(*backend, attention(Dtype::fp32, {Phase::prefill, 1, 8, 8, 3, 2, 8, true}),
                     "3 query heads cannot share 2 KV heads evenly");
   check_unavailable(*backend, attention(Dtype::fp32, {Phase::prefill, 1, 8, 4, 2, 2, 8, true}), "would see none");
-  calibrate::LatentShape latent{.phase = Phase::decode, .batch = 1, .q_len = 1, .kv_len = 8, .heads = 2};
+  measure::LatentShape latent{.phase = Phase::decode, .batch = 1, .q_len = 1, .kv_len = 8, .heads = 2};
   latent.kv_dtype = "fp8";
   check_unavailable(*backend, {"mla_decode", Dtype::bf16, latent}, "caches of another type are not replayed");
-  latent.part = calibrate::LatentShape::Part::module;
+  latent.part = measure::LatentShape::Part::module;
   check_unavailable(*backend, {"mla_module_decode", Dtype::bf16, latent}, "is several ops: replay them one by one");
   const auto experts = [](Dtype dtype, std::int64_t count, std::int64_t ep, std::string weights) {
     return OpRow{
         "moe", dtype,
-        calibrate::ExpertsShape{
+        measure::ExpertsShape{
             .m = 2, .hidden = 64, .inter = 64, .topk = 1, .experts = count, .ep = ep, .weights = std::move(weights)}};
   };
   check_unavailable(*backend, experts(Dtype::fp16, 4, 1, ""), "no moe of fp16 here: fp32 and bf16 only");
@@ -126,8 +126,8 @@ TEST_CASE("what cannot be run comes back with the reason") {
                     vector(Dtype::fp32, {.layer = "rope", .tokens = 4, .width = 8, .heads = 2, .kv_heads = 1}),
                     "4 rows are not whole tokens of 3 heads");
   check_unavailable(*backend, vector(Dtype::fp32, {.layer = "add", .tokens = 1}), "must be positive");
-  check_unavailable(*backend, {"gather", Dtype::fp32, calibrate::GatherShape{.rows = 4, .width = 8}}, "is not known");
-  check_unavailable(*backend, {"kv_write", Dtype::fp8, calibrate::CacheShape{1, 1, 1}}, "no kv_write of fp8");
+  check_unavailable(*backend, {"gather", Dtype::fp32, measure::GatherShape{.rows = 4, .width = 8}}, "is not known");
+  check_unavailable(*backend, {"kv_write", Dtype::fp8, measure::CacheShape{1, 1, 1}}, "no kv_write of fp8");
   const auto collective = [](graph::CollectiveKind kind, std::int64_t ranks, double bytes) {
     return OpRow{"collective", Dtype::fp32, CollectiveShape{kind, ranks, Bytes{bytes}}};
   };

@@ -7,14 +7,14 @@
 
 namespace llmperf::replay::cpu {
 
-std::unique_ptr<Prepared> prepared(Backend& backend, const calibrate::OpRow& op, std::int64_t copies) {
+std::unique_ptr<Prepared> prepared(Backend& backend, const measure::OpRow& op, std::int64_t copies) {
   auto made = backend.prepare(op, copies);
-  if (const auto* reason = std::get_if<Unavailable>(&made)) FAIL(calibrate::describe(op) << ": " << reason->reason);
+  if (const auto* reason = std::get_if<Unavailable>(&made)) FAIL(measure::describe(op) << ": " << reason->reason);
   return std::get<std::unique_ptr<Prepared>>(std::move(made));
 }
 
-void check_op(Backend& backend, const calibrate::OpRow& op) {
-  INFO(op.op << ' ' << calibrate::describe(op));
+void check_op(Backend& backend, const measure::OpRow& op) {
+  INFO(op.op << ' ' << measure::describe(op));
   const auto ready = prepared(backend, op);
   const std::vector<float> result = backend.result(*ready);
   const std::vector<double> expected = reference(op);
@@ -31,8 +31,8 @@ void check_op(Backend& backend, const calibrate::OpRow& op) {
   CHECK(wrong == 0);
 }
 
-void check_unavailable(Backend& backend, const calibrate::OpRow& op, const std::string& text) {
-  INFO(op.op << ' ' << calibrate::describe(op));
+void check_unavailable(Backend& backend, const measure::OpRow& op, const std::string& text) {
+  INFO(op.op << ' ' << measure::describe(op));
   const auto made = backend.prepare(op, 1);
   const auto* reason = std::get_if<Unavailable>(&made);
   REQUIRE(reason != nullptr);

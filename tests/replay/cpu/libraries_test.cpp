@@ -8,8 +8,8 @@
 namespace llmperf::replay::cpu::libraries_test {
 namespace {
 
-using calibrate::ExpertsShape;
-using calibrate::GemmShape;
+using measure::ExpertsShape;
+using measure::GemmShape;
 
 bool has_onednn() {
   std::string why_not;

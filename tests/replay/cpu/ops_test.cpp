@@ -8,11 +8,11 @@
 namespace llmperf::replay::cpu::ops_test {
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::OpRow;
-using calibrate::Phase;
-using calibrate::VectorShape;
 using graph::CollectiveKind;
+using measure::AttentionShape;
+using measure::OpRow;
+using measure::Phase;
+using measure::VectorShape;
 
 OpRow vector_row(Dtype dtype, const std::string& layer, std::int64_t m, std::int64_t n, std::int64_t heads = 0,
                  std::int64_t kv_heads = 0) {
@@ -93,8 +93,8 @@ TEST_CASE("latent attention reads keys wider than values, and latents that are b
   on_all([](Backend& backend) {
     for (const Dtype dtype : kTypes) {
       const auto shape = [&](Phase phase, int batch, int q, int kv, int heads) {
-        const calibrate::LatentShape s{.phase = phase, .batch = batch, .q_len = q, .kv_len = kv, .heads = heads};
-        check_op(backend, {*calibrate::word_of(s), dtype, s});
+        const measure::LatentShape s{.phase = phase, .batch = batch, .q_len = q, .kv_len = kv, .heads = heads};
+        check_op(backend, {*measure::word_of(s), dtype, s});
       };
       shape(Phase::prefill, 2, 17, 17, 2);
       shape(Phase::prefill, 1, 3, 140, 3);
@@ -111,8 +111,8 @@ TEST_CASE("recurrences go on from a state, or walk through a prompt, with heads 
     for (const Dtype dtype : kTypes) {
       for (const auto kind : {model::RecurrentKind::gated_delta_net, model::RecurrentKind::mamba2}) {
         const auto shape = [&](int batch, int q, int heads, int key_heads, int key_dim, int value_dim) {
-          const calibrate::ScanShape s{kind, batch, q, heads, key_heads, key_dim, value_dim};
-          check_op(backend, {*calibrate::word_of(s), dtype, s});
+          const measure::ScanShape s{kind, batch, q, heads, key_heads, key_dim, value_dim};
+          check_op(backend, {*measure::word_of(s), dtype, s});
         };
         shape(1, 1, 1, 1, 3, 5);
         shape(2, 1, 6, 2, 16, 32);
@@ -126,8 +126,8 @@ TEST_CASE("recurrences go on from a state, or walk through a prompt, with heads 
 
 TEST_CASE("states that executions change are there again for a result") {
   const auto backend = make_cpu_backend({.threads = 1, .gemm = Gemm::eigen});
-  const calibrate::ScanShape s{model::RecurrentKind::mamba2, 1, 1, 2, 1, 8, 16};
-  const auto ready = prepared(*backend, {*calibrate::word_of(s), Dtype::fp32, s}, 2);
+  const measure::ScanShape s{model::RecurrentKind::mamba2, 1, 1, 2, 1, 8, 16};
+  const auto ready = prepared(*backend, {*measure::word_of(s), Dtype::fp32, s}, 2);
   const std::vector<float> first = backend->result(*ready);
   Prepared* const one[] = {ready.get()};
   backend->run(one, 5);
@@ -137,7 +137,7 @@ TEST_CASE("states that executions change are there again for a result") {
 TEST_CASE("experts multiply the rows that they get, and a token's results are added up") {
   on_all([](Backend& backend) {
     for (const Dtype dtype : kTypes) {
-      const auto shape = [&](const calibrate::ExpertsShape& s) { check_op(backend, {"moe", dtype, s}); };
+      const auto shape = [&](const measure::ExpertsShape& s) { check_op(backend, {"moe", dtype, s}); };
       shape({.m = 1, .hidden = 40, .inter = 24, .topk = 1, .experts = 4});
       shape({.m = 3, .hidden = 40, .inter = 24, .topk = 2, .experts = 8});  // two get nothing
       shape({.m = 70, .hidden = 67, .inter = 101, .topk = 3, .experts = 4});
@@ -155,10 +155,10 @@ TEST_CASE("experts multiply the rows that they get, and a token's results are ad
 TEST_CASE("rows are gathered from the table and keys and values written to the cache") {
   on_all([](Backend& backend) {
     for (const Dtype dtype : kTypes) {
-      check_op(backend, {"gather", dtype, calibrate::GatherShape{.rows = 13, .width = 37, .table = 50}});
-      check_op(backend, {"gather", dtype, calibrate::GatherShape{.rows = 1, .width = 1, .table = 1}});
-      check_op(backend, {"kv_write", dtype, calibrate::CacheShape{.tokens = 5, .kv_heads = 3, .head_dim = 7}});
-      check_op(backend, {"kv_write", dtype, calibrate::CacheShape{.tokens = 1, .kv_heads = 8, .head_dim = 128}});
+      check_op(backend, {"gather", dtype, measure::GatherShape{.rows = 13, .width = 37, .table = 50}});
+      check_op(backend, {"gather", dtype, measure::GatherShape{.rows = 1, .width = 1, .table = 1}});
+      check_op(backend, {"kv_write", dtype, measure::CacheShape{.tokens = 5, .kv_heads = 3, .head_dim = 7}});
+      check_op(backend, {"kv_write", dtype, measure::CacheShape{.tokens = 1, .kv_heads = 8, .head_dim = 128}});
     }
   });
 }
@@ -171,7 +171,7 @@ TEST_CASE("collectives move what each rank holds between threads") {
                                      {"reduce_scatter", CollectiveKind::reduce_scatter},
                                      {"alltoall", CollectiveKind::all_to_all}}) {
         for (const std::int64_t ranks : {1, 2}) {
-          const OpRow row{op, dtype, calibrate::CollectiveShape{kind, ranks, Bytes{4.0 * 346}}};
+          const OpRow row{op, dtype, measure::CollectiveShape{kind, ranks, Bytes{4.0 * 346}}};
           const auto made = backend.prepare(row, 1);
           if (const auto* reason = std::get_if<Unavailable>(&made)) {
             CHECK_THAT(reason->reason, Catch::Contains("2 ranks need as many threads, and there are 1"));
@@ -181,7 +181,7 @@ TEST_CASE("collectives move what each rank holds between threads") {
         }
       }
       check_op(backend,
-               {"all_reduce", dtype, calibrate::CollectiveShape{CollectiveKind::all_reduce, 1, Bytes{4.0 * 33}}});
+               {"all_reduce", dtype, measure::CollectiveShape{CollectiveKind::all_reduce, 1, Bytes{4.0 * 33}}});
     }
   });
 }
@@ -190,16 +190,16 @@ TEST_CASE("products of few and many rows, batched too, of fp32, bf16 and int8") 
   on_all([](Backend& backend) {
     for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::int8}) {
       for (const std::int64_t m : {1, 2, 3, 7, 9, 17, 70}) {
-        check_op(backend, {"gemm", dtype, calibrate::GemmShape{.m = m, .n = 101, .k = 67}});
+        check_op(backend, {"gemm", dtype, measure::GemmShape{.m = m, .n = 101, .k = 67}});
       }
-      check_op(backend, {"gemm", dtype, calibrate::GemmShape{.m = 1, .n = 5, .k = 3}});
-      check_op(backend, {"gemm", dtype, calibrate::GemmShape{.m = 300, .n = 3, .k = 5}});
-      check_op(backend, {"gemm", dtype, calibrate::GemmShape{.m = 11, .n = 530, .k = 300}});
-      check_op(backend, {"gemm", dtype, calibrate::GemmShape{.m = 5, .n = 13, .k = 24, .batch = 3}});
-      check_op(backend, {"gemm", dtype, calibrate::GemmShape{.m = 19, .n = 13, .k = 24, .batch = 3}});
+      check_op(backend, {"gemm", dtype, measure::GemmShape{.m = 1, .n = 5, .k = 3}});
+      check_op(backend, {"gemm", dtype, measure::GemmShape{.m = 300, .n = 3, .k = 5}});
+      check_op(backend, {"gemm", dtype, measure::GemmShape{.m = 11, .n = 530, .k = 300}});
+      check_op(backend, {"gemm", dtype, measure::GemmShape{.m = 5, .n = 13, .k = 24, .batch = 3}});
+      check_op(backend, {"gemm", dtype, measure::GemmShape{.m = 19, .n = 13, .k = 24, .batch = 3}});
     }
-    check_op(backend, {"gemm", Dtype::fp32, calibrate::GemmShape{.m = 20, .n = 50, .k = 40, .weights = "w8a8"}});
-    check_op(backend, {"gemm", Dtype::bf16, calibrate::GemmShape{.m = 2, .n = 50, .k = 40, .weights = "w8a8"}});
+    check_op(backend, {"gemm", Dtype::fp32, measure::GemmShape{.m = 20, .n = 50, .k = 40, .weights = "w8a8"}});
+    check_op(backend, {"gemm", Dtype::bf16, measure::GemmShape{.m = 2, .n = 50, .k = 40, .weights = "w8a8"}});
   });
 }
 

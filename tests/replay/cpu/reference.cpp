@@ -9,16 +9,16 @@
 namespace llmperf::replay::cpu {
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::CacheShape;
-using calibrate::CollectiveShape;
-using calibrate::ExpertsShape;
-using calibrate::GatherShape;
-using calibrate::GemmShape;
-using calibrate::ScanShape;
-using calibrate::VectorShape;
 using graph::CollectiveKind;
 using graph::VectorKind;
+using measure::AttentionShape;
+using measure::CacheShape;
+using measure::CollectiveShape;
+using measure::ExpertsShape;
+using measure::GatherShape;
+using measure::GemmShape;
+using measure::ScanShape;
+using measure::VectorShape;
 using Values = std::vector<double>;
 
 Values operands(Dtype dtype, unsigned number, std::int64_t count, double scale = 1, double offset = 0) {
@@ -68,7 +68,7 @@ struct Reference {
   Values operator()(const ExpertsShape& s) const {
     const std::int64_t held = s.experts / s.ep;
     const std::int64_t width = s.inter / s.tp;
-    const std::int64_t columns = calibrate::has_gate(s) ? 2 * width : width;
+    const std::int64_t columns = measure::has_gate(s) ? 2 * width : width;
     const Values x = operands(dtype, 0, s.m * s.hidden);
     const Values up = operands(dtype, 1, held * columns * s.hidden, 1 / std::sqrt(static_cast<double>(s.hidden)));
     const Values down = operands(dtype, 2, held * s.hidden * width,
@@ -94,7 +94,7 @@ struct Reference {
       }
     };
     std::int64_t row = 0;
-    if (const auto exponent = calibrate::drawn_exponent(s.distribution)) {
+    if (const auto exponent = measure::drawn_exponent(s.distribution)) {
       std::int64_t popularity = 0;
       for (const std::int64_t count : graph::drawn_counts(*exponent, s.experts, s.topk, s.m)) {
         const std::int64_t expert = popularity % s.ep * held + popularity / s.ep;
@@ -107,8 +107,8 @@ struct Reference {
     return y;
   }
 
-  Values operator()(const calibrate::LatentShape& s) const {
-    const bool decode = s.phase == calibrate::Phase::decode;
+  Values operator()(const measure::LatentShape& s) const {
+    const bool decode = s.phase == measure::Phase::decode;
     const AttentionShape shape = {s.phase,           s.batch, s.q_len, s.kv_len, s.heads, decode ? 1 : s.heads,
                                   decode ? 576 : 192};
     const Values k = operands(dtype, 1, s.batch * s.kv_len * shape.kv_heads * shape.head_dim);
@@ -186,8 +186,8 @@ struct Reference {
   }
 
   Values operator()(const VectorShape& s) const {
-    const calibrate::KnownLayer* layer = calibrate::known_layer(s.layer);
-    const VectorKind kind = layer != nullptr ? layer->kind : calibrate::vector_op(s.layer)->kind;
+    const measure::KnownLayer* layer = measure::known_layer(s.layer);
+    const VectorKind kind = layer != nullptr ? layer->kind : measure::vector_op(s.layer)->kind;
     const std::int64_t m = s.tokens;
     const std::int64_t n = s.width > 0 ? s.width : layer->width;
     const Values x = operands(dtype, 0, kind == VectorKind::gated_activation ? 2 * m * n : m * n);
@@ -307,6 +307,6 @@ double operand(Dtype dtype, unsigned number, std::int64_t i, double scale, doubl
   return rounded(dtype, offset + scale * static_cast<double>(fill_value(number, static_cast<std::uint64_t>(i))));
 }
 
-std::vector<double> reference(const calibrate::OpRow& op) { return std::visit(Reference{op.dtype}, op.shape); }
+std::vector<double> reference(const measure::OpRow& op) { return std::visit(Reference{op.dtype}, op.shape); }
 
 }  // namespace llmperf::replay::cpu

@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "calibrate/op_row.h"
+#include "measure/op_row.h"
 
 namespace llmperf::replay::cpu {
 
 // Operands are rounded to the op's type, the result is not.
-std::vector<double> reference(const calibrate::OpRow& op);
+std::vector<double> reference(const measure::OpRow& op);
 
 // fill_value(operand, i) times scale plus offset, as an element of that type holds it.
 double operand(Dtype dtype, unsigned number, std::int64_t i, double scale = 1, double offset = 0);

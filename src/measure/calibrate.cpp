@@ -1,0 +1,692 @@
+#include "measure/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/load_once.h"
+#include "base/match.h"
+#include "base/text.h"
+#include "estimate/estimate.h"
+#include "hardware/engine.h"
+#include "measure/advice.h"
+#include "measure/data_checks.h"
+#include "measure/fit.h"
+#include "measure/predictor.h"
+#include "measure/serving_predictor.h"
+#include "measure/validation.h"
+
+namespace llmperf::measure {
+namespace {
+
+using hardware::RuntimeProfile;
+
+// Whether a step row's runtime means this profile: its name, or one that starts with it and a dash and has no profile
+// of its own.
+bool runs_under(const std::string& runtime, const std::string& profile, const std::vector<std::string>& profiles) {
+  const auto prefix = [&](const std::string& name) { return runtime == name || runtime.starts_with(name + "-"); };
+  return prefix(profile) && std::none_of(profiles.begin(), profiles.end(), [&](const std::string& name) {
+           return name.size() > profile.size() && prefix(name);
+         });
+}
+
+std::vector<std::size_t> usable_rows(const Measurements& measurements, const hardware::Device& device,
+                                     const RuntimeProfile& profile, std::vector<std::string>& warnings,
+                                     Refusals* refused = nullptr) {
+  std::vector<std::size_t> rows;
+  const std::vector<std::string> profiles = hardware::runtimes_of(device);
+  std::size_t foreign = 0;
+  std::size_t other_era = 0;
+  std::map<std::string, std::string> eras;  // that a runtime and version are of, as far as they say one
+  // What ran the row: a name and a version; no name: not said.
+  struct Under {
+    std::string name, version;
+  };
+  const auto under_of = [](const Row& row) {
+    return match(
+        row.of,
+        [](const OpRow& op) {
+          return Under{op.runtime, op.engine_version};
+        },
+        [](const StepRow& step) {
+          return Under{runtime_name(step), runtime_version(step)};
+        },
+        [](const ServingRow& run) {
+          return Under{run.runtime, run.engine_version};
+        });
+  };
+  const auto era_of = [&](const Under& under) -> const std::string& {
+    return load_once(eras, under.name + '@' + under.version,
+                     [&] { return profile.engine.empty() ? "" : hardware::era_of(device, under.name, under.version); });
+  };
+  std::size_t doubtful = 0;
+  for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
+    const Row& row = measurements.rows[i];
+    const Under under = under_of(row);
+    const bool named = !under.name.empty();
+    std::string era;
+    try {
+      if (named && row.hardware == device.name) era = era_of(under);
+    } catch (const Error& error) {  // a version that never was
+      if (refused == nullptr) throw;
+      refused->add(measurements, i, error);
+      continue;
+    }
+    const bool same_era = named && era == profile.engine && !era.empty();
+    if (row.hardware != device.name || (named && !same_era && !runs_under(under.name, profile.name, profiles))) {
+      ++foreign;
+    } else if (named && !same_era && !era.empty()) {
+      ++other_era;
+    } else if (!untrusted(measurements, row).empty()) {
+      ++doubtful;
+    } else {
+      rows.push_back(i);
+    }
+  }
+  if (foreign > 0) {
+    warnings.push_back(fmt::format("{} rows are of another device or runtime than {} under {}: left out", foreign,
+                                   device.name, profile.name));
+  }
+  if (other_era > 0) {
+    warnings.push_back(fmt::format("{} rows are of other versions than {}: left out", other_era, profile.engine));
+  }
+  if (doubtful > 0) warnings.push_back(fmt::format("{} rows are marked untrusted: left out", doubtful));
+  if (const auto unused = measurements.unused_columns(); !unused.empty()) {
+    warnings.push_back("columns that change no prediction: " + join(unused, ", "));
+  }
+  return rows;
+}
+
+// What is left out together: the model of a step, or where all steps are of one model, its batch and options; the
+// (n, k) site, head layout, shape of experts or (collective, ranks) of an op.
+std::vector<std::string> labels_of(const Measurements& measurements, std::span<const std::size_t> rows) {
+  const auto kind_of = [](const Row& row) {
+    const auto& op = std::get<OpRow>(row.of);
+    const auto* experts = std::get_if<ExpertsShape>(&op.shape);
+    return experts ? op.op + ' ' + experts->weights : op.op;
+  };
+  std::set<std::string> models;
+  std::map<std::string, std::set<std::string>> layouts;  // of each kind of attention, of each scheme of experts
+  for (const std::size_t i : rows) {
+    const Row& row = measurements.rows[i];
+    if (const auto* step = std::get_if<StepRow>(&row.of)) {
+      models.insert(step->model);
+    } else {
+      layouts[kind_of(row)].insert(group_name(row, "layout") + group_name(row, "experts"));
+    }
+  }
+  std::vector<std::string> labels;
+  for (const std::size_t i : rows) {
+    const Row& row = measurements.rows[i];
+    if (const auto* step = std::get_if<StepRow>(&row.of)) {
+      labels.push_back(models.size() > 1 ? step->model
+                                         : fmt::format("{}|{}|{}", step->execution, step->options, step->batch));
+      continue;
+    }
+    std::string label = std::get<OpRow>(row.of).op;
+    for (const char* by : {"site", "layout", "experts", "collective"}) label += '|' + group_name(row, by);
+    const auto& op = std::get<OpRow>(row.of);
+    if (layouts[kind_of(row)].size() == 1) {  // of one layout, its sizes are left out in turn
+      if (const auto* shape = std::get_if<AttentionShape>(&op.shape)) {
+        label += fmt::format("|{}|{}", shape->batch, shape->q_len);
+      } else if (const auto* experts = std::get_if<ExpertsShape>(&op.shape)) {
+        label += fmt::format("|{}", experts->m);
+      }
+    }
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
+Measurements subset(const Measurements& all, std::span<const std::size_t> rows) {
+  Measurements some;
+  some.files = all.files;
+  some.extra_columns = all.extra_columns;
+  for (const std::size_t i : rows) some.rows.push_back(all.rows[i]);
+  return some;
+}
+
+// Parameters that are never fitted: a limit, not a time; and bounds that no kernel has where a profile does not say so.
+bool held(std::size_t parameter) {
+  using enum hardware::Parameter;
+  return parameter == index(memory_utilisation) ||
+         (parameter >= index(vector_reduce_rate) && parameter <= index(vector_sampling_rate));
+}
+
+void note_range(const Measurements& rows, const Predictor& predictor, hardware::FittedRange& range) {
+  range = {};
+  range.rows = static_cast<std::int64_t>(rows.rows.size());
+  const auto note = [](std::vector<std::string>& names, const std::string& name) {
+    const auto at = std::lower_bound(names.begin(), names.end(), name);
+    if (at == names.end() || *at != name) names.insert(at, name);
+  };
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    const auto* step = std::get_if<StepRow>(&rows.rows[i].of);
+    if (step == nullptr) continue;
+    const graph::Execution& execution = predictor.setup_of(i)->execution;
+    note(range.models, step->model);
+    note(range.weights, step->weights);
+    note(range.kv, execution.kv.name());
+    note(range.plans, graph::to_text(execution.plan));
+    note(range.kinds, estimate::model_kind(*execution.model));
+    range.max_batch = std::max(range.max_batch, step->replica_batch());
+    range.max_tokens = std::max(range.max_tokens, step->replica_batch() * step->new_tokens);
+    range.max_context = std::max(range.max_context, step->context + step->new_tokens);
+    const double parameters = predictor.model_parameters(i);
+    range.min_parameters = range.min_parameters == 0 ? parameters : std::min(range.min_parameters, parameters);
+    range.max_parameters = std::max(range.max_parameters, parameters);
+  }
+}
+
+// What groups are named by, where they speak against the rest; nothing: not of this kind.
+struct Kind {
+  std::string_view by;
+  std::optional<std::string> (*name)(const Row& row);
+};
+template <auto Name>
+std::optional<std::string> name_of_step(const Row& row) {
+  const auto* step = std::get_if<StepRow>(&row.of);
+  std::string text = step ? Name(*step) : "";
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
+}
+std::optional<std::string> op_of_row(const Row& row) {
+  const auto* op = std::get_if<OpRow>(&row.of);
+  return op ? std::optional(op->op) : std::nullopt;
+}
+std::optional<std::string> scheme_of_row(const Row& row) {
+  std::string text = group_name(row, "scheme");
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
+}
+constexpr Kind kKinds[] = {
+    {"model", name_of_step<[](const StepRow& s) { return s.model; }>},
+    {"weights", name_of_step<[](const StepRow& s) { return s.weights; }>},
+    {"cache", name_of_step<[](const StepRow& s) { return s.kv; }>},
+    {"plan", name_of_step<[](const StepRow& s) {
+       return fmt::format("tp {} ep {} dp {} pp {} n_gpu {}", s.tp, s.ep, s.dp, s.pp, s.n_gpu);
+     }>},
+    {"engine version", name_of_step<[](const StepRow& s) { return runtime_version(s); }>},
+    {"execution", name_of_step<[](const StepRow& s) { return s.execution; }>},
+    {"op", op_of_row},
+    {"scheme", scheme_of_row},
+};
+
+// Offsets: the steps of a model times a factor of its own, in the fit alone. What the form cannot express of one model,
+// a kernel that it lacks, does not speak for the others then. They are parameters beyond the profile's, pulled to 1, of
+// models that stand out: one for every model takes the place of what sizes say.
+constexpr double kOffsetSpread = 0.1;
+constexpr double kFarOffset = 2 * kOffsetSpread;
+
+Predict with_offset(Predict predict, std::size_t parameter, std::vector<std::size_t> rows) {
+  return [predict = std::move(predict), parameter, rows = std::move(rows), whole = 1.0](
+             std::span<const double> values, std::optional<std::size_t> changed, std::span<double> seconds) mutable {
+    if (changed != parameter) predict(values, changed, seconds);
+    if (changed && *changed >= hardware::kAllParameters && changed != parameter) return;
+    for (const std::size_t row : rows) seconds[row] *= values[parameter] / (changed == parameter ? whole : 1);
+    if (!changed) whole = values[parameter];
+  };
+}
+
+// The model whose times are farthest from what the other models' would make of them, beyond two spreads; of three at
+// least that have no offset, for of two either may be the odd one.
+std::optional<RowsOfText> odd_model(const Measurements& rows, const FitProblem& problem,
+                                    std::span<const double> predicted, const std::vector<RowsOfText>& known) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    if (problem.weights[i] > 0) all.push_back(i);
+  }
+  std::vector<RowsOfText> models = rows_by_text(all, [&](std::size_t row) {
+    const auto* step = std::get_if<StepRow>(&rows.rows[row].of);
+    return step ? std::optional(step->model) : std::nullopt;
+  });
+  std::erase_if(models, [&](const RowsOfText& model) {
+    return std::any_of(known.begin(), known.end(), [&](const RowsOfText& k) { return k.text == model.text; });
+  });
+  if (models.size() < 3) return std::nullopt;
+  std::vector<double> middles;
+  for (const RowsOfText& model : models) {
+    std::vector<double> off;
+    for (const std::size_t row : model.rows) off.push_back(std::log(problem.measured[row] / predicted[row]));
+    middles.push_back(quantile(std::move(off), 0.5));
+  }
+  std::optional<RowsOfText> odd;
+  double far = kFarOffset;
+  for (std::size_t m = 0; m < models.size(); ++m) {
+    std::vector<double> others = middles;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(m));
+    const double off = std::abs(middles[m] - quantile(std::move(others), 0.5));
+    if (off > far) {
+      far = off;
+      odd = models[m];
+    }
+  }
+  return odd;
+}
+
+// The fit of the problem, which gains an offset for every model that stands out and stays far off with one; returns
+// those in the order of their parameters.
+std::vector<RowsOfText> fit_with_offsets(const Measurements& rows, FitProblem& problem, FitResult& fitted) {
+  std::vector<RowsOfText> odd;
+  std::vector<RowsOfText> tried;
+  fitted = fit(problem);
+  while (const std::optional<RowsOfText> next = odd_model(rows, problem, fitted.predicted, tried)) {
+    tried.push_back(*next);
+    FitProblem trial = problem;
+    trial.values.push_back(1);
+    trial.free.push_back({hardware::kAllParameters + odd.size(), 1, kOffsetSpread, 0.25, 4, 1});
+    trial.predict = with_offset(problem.predict, trial.free.back().index, next->rows);
+    FitResult again = fit(trial);
+    if (std::abs(std::log(again.values.back())) < kFarOffset) continue;
+    odd.push_back(*next);
+    problem = std::move(trial);
+    fitted = std::move(again);
+  }
+  return odd;
+}
+
+// Warns of a fit that is worth little: by what the rows determined, by what simpler answers reach, and by the rows and
+// groups that the fit does not meet. `known`: rows that were named already.
+void judge(const Measurements& rows, const Calibration& c, std::span<const double> predicted,
+           std::span<const double> defaults, std::span<const double> roofline, std::set<std::size_t> known,
+           std::vector<std::string>& warnings) {
+  constexpr std::ptrdiff_t kFew = 5;
+  constexpr double kWorthwhile = 0.9;  // of the error that it takes the place of
+  constexpr double kSimpler = 1.3;
+  constexpr double kFar = 0.3;  // off on the mean, or by a factor of 1.3
+  const Summary& all = c.residuals.front().errors;
+  const auto identified = std::count_if(c.parameters.begin(), c.parameters.end(), [](const CalibratedParameter& p) {
+    return p.fitted.identified == Identified::yes;
+  });
+  if (identified < kFew) {
+    warnings.push_back(
+        fmt::format("the rows determine only {} of {} numbers: this profile is hardly more than its "
+                    "defaults",
+                    identified, c.parameters.size()));
+  }
+  const auto errors = [&](std::span<const double> times, std::span<const std::size_t> of) {
+    std::vector<double> list;
+    for (const std::size_t i : of) list.push_back(relative_error(rows.rows[i], times[i]));
+    return summarise(list);
+  };
+  std::vector<std::size_t> every(rows.rows.size());
+  std::iota(every.begin(), every.end(), std::size_t{0});
+  const auto mape = [&](std::span<const double> times) { return errors(times, every).mape; };
+  const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
+  if (const double before = mape(defaults); all.mape > kWorthwhile * before) {
+    warnings.push_back(fmt::format("the fit ({} off on the mean) is hardly better than the defaults ({})",
+                                   percent(all.mape), percent(before)));
+  }
+  if (const double simple = mape(roofline); all.mape > kSimpler * simple) {
+    warnings.push_back(fmt::format("a roofline with three constants of these rows comes closer ({}) than the fit ({})",
+                                   percent(simple), percent(all.mape)));
+  }
+  // Of those that are far off, the groups of a kind that has others, unless most of their rows were named with a kind
+  // before it.
+  for (const Kind& kind : kKinds) {
+    for (const auto& [text, members] : rows_by_text(every, [&](std::size_t i) { return kind.name(rows.rows[i]); })) {
+      const double bias = errors(predicted, members).bias;
+      const auto named =
+          std::count_if(members.begin(), members.end(), [&](std::size_t i) { return known.contains(i); });
+      if (members.size() == every.size() || std::abs(bias) < kFar || 2 * named > std::ssize(members)) continue;
+      known.insert(members.begin(), members.end());
+      warnings.push_back(fmt::format("{} {} speaks against the rest: its {} rows are predicted {} too {} on the mean",
+                                     kind.by, text, members.size(), percent(std::abs(bias)),
+                                     bias > 0 ? "slow" : "fast"));
+    }
+  }
+  constexpr std::size_t kNamed = 6;
+  std::vector<std::string> lines;
+  std::size_t far = 0;
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    if (std::abs(std::log(predicted[i] / rows.rows[i].latency.value)) < std::log(1 + kFar)) continue;
+    if (++far <= kNamed) lines.push_back(fmt::format("{}:{}", rows.where(rows.rows[i]).file, rows.rows[i].line));
+  }
+  if (far > 0) {
+    warnings.push_back(fmt::format("{} of {} rows are off by more than a factor of {}: {}{}", far, rows.rows.size(),
+                                   1 + kFar, join(lines, ", "), far > kNamed ? ", …" : ""));
+  }
+}
+
+// Kinds of groups that a profile stores the error of.
+constexpr std::string_view kStoredKinds[] = {"phase", "op", "scheme"};
+
+CalibrateResult fit_together(const Measurements& measurements, const hardware::Device& device,
+                             const RuntimeProfile& start, Pull pull) {
+  const auto pulled = [&](std::size_t p) {
+    return pull == Pull::to_fitted && start.provenance[p] == hardware::Provenance::fitted;
+  };
+  CalibrateResult result{.calibration = {}, .profile = start};
+  Calibration& c = result.calibration;
+  RuntimeProfile& profile = result.profile;
+  c.hardware = device.name;
+  c.runtime = start.name;
+  for (const Measurements::File& file : measurements.files) c.files.push_back(file.path);
+  const std::vector<std::size_t> chosen = usable_rows(measurements, device, start, c.warnings);
+  const Measurements used = subset(measurements, chosen);
+  std::vector<std::size_t> rows(used.rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  if (rows.empty()) throw Error::bad_input("no rows to calibrate with", c.warnings.empty() ? "" : c.warnings.front());
+
+  for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
+    if (pulled(i)) continue;
+    // What was fitted on this device goes back to where its fit began; what was on another one is where this one does.
+    if (profile.provenance[i] == hardware::Provenance::fitted && start.measured_on(device)) {
+      profile.values[i] = profile.prior[i] > 0 ? profile.prior[i] : hardware::parameter_info(i).initial;
+    }
+    if (profile.provenance[i] == hardware::Provenance::fitted) profile.provenance[i] = hardware::Provenance::assumed;
+    profile.uncertainty[i] = 0;
+  }
+  Predictor predictor(used, rows, device, profile);
+  FitProblem problem;
+  for (const Row& row : used.rows) problem.measured.push_back(row.latency.value);
+  problem.predict = [&](std::span<const double> values, std::optional<std::size_t> changed, std::span<double> out) {
+    predictor.predict(values.first(hardware::kAllParameters), changed, out);
+  };
+  problem.values.assign(profile.values.begin(), profile.values.end());
+  for (const std::size_t p : predictor.parameters()) {
+    if (held(p)) continue;
+    const hardware::ParameterInfo& info = hardware::parameter_info(p);
+    // No fit knows a number better than its formula is exact.
+    constexpr double kLeastSpread = 0.05;
+    const double known = std::clamp(start.uncertainty[p], kLeastSpread, info.spread);
+    problem.free.push_back(
+        {p, std::clamp(profile.values[p], info.min, info.max), pulled(p) ? known : info.spread, info.min, info.max});
+  }
+  // Numbers of the device's class hold for it until its own rows say otherwise, be it one.
+  const bool of_class = pull == Pull::to_fitted && start.hardware.empty();
+  DataCheck checked = check_rows(used, rows, problem.free.size(), of_class ? 1 : kFewestRows);
+  std::vector<RowLimits> limits;
+  for (const std::size_t i : rows) {
+    const RowRoof& roof = predictor.roofs()[i];
+    limits.push_back(limits_on(device, i, roof.roof.value, roof.kernels, baseline_kind(used.rows[i])));
+  }
+  for (std::string& warning : check_roofs(used, limits)) checked.warnings.push_back(std::move(warning));
+  c.warnings.insert(c.warnings.end(), checked.warnings.begin(), checked.warnings.end());
+  problem.weights = std::move(checked.weights);
+  std::vector<double> defaults(rows.size());
+  predictor.predict(problem.values, std::nullopt, defaults);
+  const FitProblem bare = problem;
+  FitResult fitted;
+  const std::vector<RowsOfText> odd = fit_with_offsets(used, problem, fitted);
+  const CrossValidation left = cross_validate(problem, fitted, labels_of(used, rows));
+
+  for (std::size_t i = 0; i < bare.free.size(); ++i) {
+    const FittedParameter& p = fitted.parameters[i];
+    const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
+    const double jackknife = left.spread.empty() ? 0 : left.spread[i];
+    c.parameters.push_back(
+        {info.name, std::string(info.unit), std::string(info.meaning), problem.free[i], p, jackknife});
+    profile.values[p.index] = p.value;
+    if (!pulled(p.index)) profile.prior[p.index] = problem.free[i].prior;
+    if (p.identified != Identified::yes) continue;
+    profile.provenance[p.index] = hardware::Provenance::fitted;
+    profile.uncertainty[p.index] = std::max(p.relative_error, jackknife);
+  }
+  for (const Correlation& pair : fitted.correlations) {
+    if (std::max(pair.first, pair.second) < hardware::kAllParameters) c.correlations.push_back(pair);
+  }
+  const auto values = std::span(fitted.values).first(hardware::kAllParameters);
+  std::vector<double> predicted(rows.size());
+  predictor.predict(values, std::nullopt, predicted);
+  c.residuals = errors_by_group(used, rows, predicted);
+  std::vector<RooflineTimes> times;
+  for (const std::size_t i : rows) {
+    const RowRoof& roof = predictor.roofs()[i];
+    times.push_back({roof.compute.value, roof.memory.value + roof.network.value, baseline_kind(used.rows[i])});
+  }
+  std::set<std::size_t> named;
+  for (std::size_t i = 0; i < odd.size(); ++i) {
+    const double offset = fitted.values[hardware::kAllParameters + i];
+    named.insert(odd[i].rows.begin(), odd[i].rows.end());
+    c.warnings.push_back(
+        fmt::format("model {} is {:.0f} % {} than its parts say: its {} rows have little say in the fit", odd[i].text,
+                    100 * std::abs(offset - 1), offset > 1 ? "slower" : "faster", odd[i].rows.size()));
+  }
+  judge(used, c, predicted, defaults, baselines(problem.measured, times).fitted, std::move(named), c.warnings);
+  c.next = propose(used, predictor, device, bare, values, std::max(problem.noise, fitted.residual_scale));
+  c.residual_scale = fitted.residual_scale;
+  c.iterations = fitted.iterations;
+  c.converged = fitted.converged;
+  LeftOut& out = c.left_out.emplace_back();
+  out.by = "model (or batch and options), (n, k) site, head layout or (collective, ranks)";
+  out.folds = left.folds;
+  if (left.folds > 0) out.errors = errors_by_group(used, rows, left.predicted);
+
+  profile.hardware = device.name;
+  profile.families.clear();
+  profile.kernels.clear();
+  profile.foreign_steps.clear();
+  // A class that says how far off it is on devices left out says it of this one, too.
+  const bool covers = of_class && start.range.rows > 0;
+  if (!covers) note_range(used, predictor, profile.range);
+  if (pull == Pull::to_fitted) profile.range.rows = start.range.rows + static_cast<std::int64_t>(rows.size());
+  // Without anything left out, nothing is known of other rows.
+  std::erase_if(profile.errors, [&](const hardware::FittedError& known) {
+    return pull == Pull::to_defaults || !(start.measured_on(device) || covers) ||
+           std::any_of(out.errors.begin(), out.errors.end(),
+                       [&](const GroupErrors& group) { return group.name == known.group; });
+  });
+  for (const GroupErrors& group : out.errors) {
+    if (std::find(std::begin(kStoredKinds), std::end(kStoredKinds), group.by) == std::end(kStoredKinds)) continue;
+    profile.errors.push_back(
+        {group.name, group.errors.mape, group.errors.p90_ape, group.errors.bias, group.errors.rows});
+  }
+  if (left.folds > 0) {  // … with the bands that follow from them
+    std::vector<double> seconds(rows.size());
+    predictor.predict(profile.values, std::nullopt, seconds);
+    out.errors = errors_by_group(used, rows, left.predicted, bands_of(used, predictor, profile));
+  }
+  return result;
+}
+
+// The ops first, then the steps from there.
+CalibrateResult fit_in_turn(const Measurements& measurements, const hardware::Device& device,
+                            const RuntimeProfile& start, Pull pull) {
+  const auto only = [&](bool steps) {
+    std::vector<std::size_t> rows;
+    for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
+      if (std::holds_alternative<StepRow>(measurements.rows[i].of) == steps) rows.push_back(i);
+    }
+    return subset(measurements, rows);
+  };
+  CalibrateResult result = fit_together(only(false), device, start, pull);
+  const Calibration ops = std::move(result.calibration);
+  result = fit_together(only(true), device, result.profile, Pull::to_fitted);
+  Calibration& c = result.calibration;
+
+  std::map<std::size_t, CalibratedParameter> parameters;
+  for (const CalibratedParameter& p : ops.parameters) parameters[p.free.index] = p;
+  for (const CalibratedParameter& p : c.parameters) {
+    CalibratedParameter& of_ops = parameters[p.free.index];
+    if (of_ops.name.empty() || p.fitted.identified == Identified::yes) of_ops = p;
+  }
+  c.parameters.clear();
+  for (auto& [index, parameter] : parameters) c.parameters.push_back(std::move(parameter));
+  c.correlations.insert(c.correlations.begin(), ops.correlations.begin(), ops.correlations.end());
+  c.left_out.insert(c.left_out.begin(), ops.left_out.begin(), ops.left_out.end());
+  c.left_out.front().by = "(n, k) site, head layout or (collective, ranks) of the ops, fitted first";
+  c.left_out.back().by = "model (or batch and options) of the steps, fitted after them";
+  c.converged = c.converged && ops.converged;
+  c.next.insert(c.next.begin(), ops.next.begin(), ops.next.end());
+  std::stable_sort(c.next.begin(), c.next.end(), [](const Proposal& a, const Proposal& b) { return a.gain > b.gain; });
+  if (c.next.size() > kProposals) c.next.resize(kProposals);
+  std::vector<std::string> warnings;
+  for (const std::string& warning : ops.warnings) warnings.push_back(fmt::format("ops: {}", warning));
+  for (const std::string& warning : c.warnings) warnings.push_back(fmt::format("steps: {}", warning));
+  c.warnings = std::move(warnings);
+
+  std::vector<std::string> ignored;
+  const std::vector<std::size_t> chosen = usable_rows(measurements, device, start, ignored);
+  const Measurements used = subset(measurements, chosen);
+  std::vector<std::size_t> rows(chosen.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::vector<double> predicted(rows.size());
+  Predictor(used, rows, device, result.profile).predict(result.profile.values, std::nullopt, predicted);
+  c.residuals = errors_by_group(used, rows, predicted);
+  return result;
+}
+
+// What figures of servers can say: the host's part of a step, an exchange, the front end. All else of a step is for
+// rows of kernels and steps.
+std::vector<std::size_t> served_parameters(const Measurements& rows, const RuntimeProfile& profile) {
+  using enum hardware::Parameter;
+  std::vector<std::size_t> list = {index(step_decode), index(step_sequence), index(host_request)};
+  const bool exchanges = std::any_of(rows.rows.begin(), rows.rows.end(),
+                                     [](const Row& row) { return std::get<ServingRow>(row.of).tp > 1; });
+  if (exchanges) list.push_back(index(profile.choices.custom_all_reduce > 0 ? custom_launch : collective_launch));
+  return list;
+}
+
+// Of a run's figures the mean TTFT and TPOT, where it has one: the others follow from the same steps.
+bool counts(const Row& row) {
+  const std::string& metric = std::get<ServingRow>(row.of).metric;
+  return metric == "ttft.mean" || metric == "tpot.mean";
+}
+
+constexpr double kAcceptance = 0.7;  // where nothing is known
+
+// Few numbers by simulations of the runs, from where the profile is.
+CalibrateResult fit_served(const Measurements& measurements, const hardware::Device& device,
+                           const RuntimeProfile& start, CalibrateResult result) {
+  Calibration& c = result.calibration;
+  RuntimeProfile& profile = result.profile;
+  c.hardware = device.name;
+  c.runtime = profile.name;
+  c.files.clear();
+  for (const Measurements::File& file : measurements.files) c.files.push_back(file.path);
+  const Measurements used = subset(measurements, usable_rows(measurements, device, start, c.warnings));
+  if (used.rows.empty())
+    throw Error::bad_input("no rows to calibrate with", c.warnings.empty() ? "" : c.warnings.back());
+  std::vector<std::size_t> rows(used.rows.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  ServingPredictor predictor(used, rows, device);
+  FitProblem problem;
+  const bool means = std::any_of(used.rows.begin(), used.rows.end(), counts);
+  for (const Row& row : used.rows) {
+    problem.measured.push_back(row.latency.value);
+    problem.weights.push_back(!means || counts(row) ? 1 : 0);
+  }
+  std::vector<double> predicted(rows.size());
+  std::vector<std::string> drafts;  // whose acceptance is found as well, behind the parameters of profiles
+  for (const auto& [draft, unknown] : predictor.acceptances()) drafts.push_back(draft);
+  const auto accept = [&](std::span<const double> shares) {
+    for (std::size_t i = 0; i < drafts.size(); ++i) predictor.accept(drafts[i], shares[i]);
+  };
+  accept(std::vector<double>(drafts.size(), kAcceptance));
+  predictor.predict(&profile, predicted);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isfinite(predicted[i])) problem.weights[i] = 0;
+  }
+  RuntimeProfile trial = profile;
+  problem.predict = [&](std::span<const double> values, std::optional<std::size_t>, std::span<double> seconds) {
+    const auto own = values.first(hardware::kAllParameters);
+    std::copy(own.begin(), own.end(), trial.values.begin());
+    accept(values.subspan(hardware::kAllParameters));
+    predictor.predict(&trial, seconds);
+  };
+  problem.values.assign(profile.values.begin(), profile.values.end());
+  for (const std::size_t p : served_parameters(used, profile)) {
+    const hardware::ParameterInfo& info = hardware::parameter_info(p);
+    problem.free.push_back({p, std::clamp(profile.values[p], info.min, info.max), info.spread, info.min, info.max});
+  }
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    problem.values.push_back(kAcceptance);
+    problem.free.push_back({hardware::kAllParameters + i, kAcceptance, 0.3, 0.05, 0.99});
+  }
+  const FitResult fitted = pattern_search(problem);
+  accept(std::span(fitted.values).subspan(hardware::kAllParameters));
+  for (std::size_t i = 0; i < problem.free.size(); ++i) {
+    const FittedParameter& p = fitted.parameters[i];
+    if (p.index >= hardware::kAllParameters) {
+      c.parameters.push_back({"accept " + drafts[p.index - hardware::kAllParameters], "",
+                              "of each drafted token, given that those before it were kept", problem.free[i], p, 0});
+      continue;
+    }
+    const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
+    std::erase_if(c.parameters, [&](const CalibratedParameter& known) { return known.free.index == p.index; });
+    c.parameters.push_back({info.name, std::string(info.unit), std::string(info.meaning), problem.free[i], p, 0});
+    if (p.identified != Identified::yes) continue;
+    profile.values[p.index] = p.value;
+    profile.prior[p.index] = problem.free[i].prior;
+    profile.provenance[p.index] = hardware::Provenance::fitted;
+    profile.uncertainty[p.index] = p.relative_error;
+  }
+  predictor.predict(&profile, predicted);
+  std::vector<std::size_t> known;
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isfinite(predicted[i])) continue;
+    known.push_back(i);
+    seconds.push_back(predicted[i]);
+  }
+  if (known.size() < rows.size()) {
+    std::size_t first = 0;
+    while (std::isfinite(predicted[first])) ++first;
+    c.warnings.push_back(fmt::format("{} of {} figures are of runs that nothing predicts (the first is {})",
+                                     rows.size() - known.size(), rows.size(), predictor.remark(first)));
+  }
+  std::vector<GroupErrors> residuals = errors_by_group(used, known, seconds);
+  if (c.residuals.empty()) {
+    c.residuals = std::move(residuals);
+  } else {  // behind those of steps and ops, whose summary is the first
+    c.residuals.insert(c.residuals.end(), residuals.begin() + 1, residuals.end());
+  }
+  c.residual_scale = fitted.residual_scale;
+  c.iterations = fitted.iterations;
+  c.converged = fitted.converged;
+  profile.hardware = device.name;
+  return result;
+}
+
+bool is_run(const Row& row) { return std::holds_alternative<ServingRow>(row.of); }
+
+// Rows that would be fitted to, and that nothing predicts.
+void refuse_rows(Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start) {
+  Refusals refused;
+  std::vector<std::string> ignored;
+  std::vector<std::size_t> runs, others;
+  for (const std::size_t row : usable_rows(measurements, device, start, ignored, &refused)) {
+    (is_run(measurements.rows[row]) ? runs : others).push_back(row);
+  }
+  const Predictor predictor(measurements, others, device, start, &refused);
+  const ServingPredictor served(measurements, runs, device, &refused);
+  if (predictor.rows().empty() && served.rows().empty()) refused.throw_if_any();
+  refused.apply(measurements);
+}
+
+CalibrateResult calibrate_rows(const Measurements& measurements, const hardware::Device& device,
+                               const RuntimeProfile& start, Pull pull) {
+  if (std::any_of(measurements.rows.begin(), measurements.rows.end(), is_run)) {
+    Measurements runs = measurements;
+    Measurements others = measurements;
+    std::erase_if(runs.rows, [](const Row& row) { return !is_run(row); });
+    std::erase_if(others.rows, is_run);
+    CalibrateResult result{.calibration = {}, .profile = start};
+    if (!others.rows.empty()) result = calibrate_rows(others, device, start, pull);
+    return fit_served(runs, device, start, std::move(result));
+  }
+  std::vector<std::string> ignored;
+  std::set<std::string> steps;
+  std::set<std::string> ops;
+  for (const std::size_t i : usable_rows(measurements, device, start, ignored)) {
+    const Row& row = measurements.rows[i];
+    (std::holds_alternative<StepRow>(row.of) ? steps : ops).insert(configuration(row));
+  }
+  const bool in_turn = steps.size() >= kFewestRows && ops.size() > steps.size();
+  return in_turn ? fit_in_turn(measurements, device, start, pull) : fit_together(measurements, device, start, pull);
+}
+
+}  // namespace
+
+CalibrateResult calibrate(Measurements measurements, const hardware::Device& device, const RuntimeProfile& start,
+                          Pull pull) {
+  refuse_rows(measurements, device, start);
+  CalibrateResult result = calibrate_rows(measurements, device, start, pull);
+  result.calibration.refused = std::move(measurements.refused);
+  return result;
+}
+
+}  // namespace llmperf::measure

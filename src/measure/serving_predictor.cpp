@@ -1,0 +1,261 @@
+#include "measure/serving_predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/load_once.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "hardware/beyond_range.h"
+#include "hardware/engine.h"
+#include "measure/row_ops.h"
+#include "model/decoder.h"
+#include "model/model_file.h"
+
+namespace llmperf::measure {
+namespace {
+
+using hardware::RuntimeProfile;
+
+constexpr std::uint64_t kSeeds = 3;
+
+// What of a run decides the cost of its steps.
+StepRow step_of(const ServingRow& row) {
+  StepRow step;
+  step.tp = row.tp;
+  step.ep = row.ep;
+  step.dp = row.dp;
+  step.pp = row.pp;
+  step.runtime = row.runtime;
+  step.engine_version = row.engine_version;
+  step.execution = row.execution;
+  step.options = row.options;
+  step.model = row.model;
+  step.weights = row.weights;
+  step.kv = row.kv;
+  return step;
+}
+
+std::string draft_and_target(const ServingRow& row) { return fmt::format("{} on {}", row.draft, row.model); }
+
+serving::EngineChoices engine_choices(const ServingRow& row) {
+  serving::EngineChoices choices;
+  choices.engine = engine_of(row);
+  const auto set = [](std::optional<std::int64_t>& choice, std::int64_t value) {
+    if (value > 0) choice = value;
+  };
+  set(choices.max_batched_tokens, row.max_batched_tokens);
+  set(choices.max_sequences, row.max_seqs);
+  set(choices.block_size, row.block_size);
+  set(choices.kv_blocks, row.kv_blocks);
+  choices.kv_utilisation = row.kv_utilisation;
+  choices.prefix_caching = row.prefix_caching;
+  return choices;
+}
+
+serving::Replicas replicas_of(const ServingRow& row) {
+  serving::Replicas replicas;
+  replicas.count = row.replicas;
+  if (!row.disaggregated()) return replicas;
+  replicas.prefill = std::max<std::int64_t>(1, row.prefill_replicas);
+  replicas.decode = std::max<std::int64_t>(1, row.decode_replicas);
+  return replicas;
+}
+
+serving::Load load_of(const ServingRow& row, std::uint64_t seed) {
+  serving::Load load;
+  load.rate = row.rate;
+  load.burstiness = row.burstiness;
+  if (row.concurrency > 0) load.concurrency = row.concurrency;
+  load.requests = row.sent();
+  if (!row.input.empty()) load.input = serving::parse_lengths("input", row.input);
+  if (!row.output.empty()) load.output = serving::parse_lengths("output", row.output);
+  if (!row.prefix.empty()) load.prefix = serving::parse_prefix(row.prefix, load.input);
+  load.seed = seed;
+  return load;
+}
+
+}  // namespace
+
+std::string engine_of(const ServingRow& row) {
+  std::string name;
+  for (const std::string_view known : {"vllm", "sglang", "trtllm", "tensorrt-llm", "llama.cpp"}) {
+    if (row.runtime == known || row.runtime.starts_with(std::string(known) + '-')) name = known;
+  }
+  if (name.empty()) {
+    const std::vector<std::string> names(serving::kEngines.begin(), serving::kEngines.end());
+    throw Error::bad_input(fmt::format("'runtime': no engine whose rules {} follows", quote(row.runtime)),
+                           name_hint(row.runtime, names));
+  }
+  // "0.6.3 (2024-09)", "nightly 2026-02"
+  const std::string version = row.engine_version.substr(0, row.engine_version.find(' '));
+  return hardware::parse_version(version) ? fmt::format("{}@{}", name, version) : name;
+}
+
+// What runs share whose steps cost the same.
+struct ServingPredictor::Simulated {
+  estimate::Setup setup;
+  std::shared_ptr<const estimate::StepCost> cost;
+};
+
+ServingPredictor::ServingPredictor(const Measurements& measurements, const std::vector<std::size_t>& rows,
+                                   const hardware::Device& device, Refusals* refused)
+    : device_(device) {
+  std::map<std::string, std::size_t> known;
+  Refusals own;
+  for (const std::size_t row : rows) {
+    const auto& of = std::get<ServingRow>(measurements.rows[row].of);
+    const std::string key = fmt::format("{}|{}|{}|{}", of.runtime, of.model, of.weights, describe(of));
+    try {
+      const std::size_t run = load_once(known, key, [&] {
+        prepare(of);
+        runs_.push_back({of, {}});
+        return runs_.size() - 1;
+      });
+      runs_[run].figures.push_back(rows_.size());
+      run_of_.push_back(run);
+      metrics_.push_back(of.metric);
+      rows_.push_back(row);
+    } catch (const Error& error) {
+      (refused != nullptr ? *refused : own).add(measurements, row, error);
+    }
+  }
+  own.throw_if_any();
+}
+
+ServingPredictor::~ServingPredictor() = default;
+
+void ServingPredictor::prepare(const ServingRow& row) {
+  std::unique_ptr<model::Decoder>& decoder = models_[row.model];
+  if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
+  engine_of(row);
+  if (!row.trace.empty()) load_once(traces_, row.trace, [&] { return serving::load_trace(row.trace); });
+  if (!row.draft.empty() && row.accept.empty()) {
+    acceptances_.emplace(draft_and_target(row), std::numeric_limits<double>::quiet_NaN());
+    return;
+  }
+  const estimate::Choices choices = choices_of(row, nullptr);
+  if (const auto broken = graph::problems(*decoder, choices.plan); !broken.empty()) {
+    throw Error::bad_input(broken.front().message, broken.front().hint);
+  }
+  estimate::make_setup(*decoder, device_, choices);
+}
+
+estimate::Draft ServingPredictor::draft_of(const ServingRow& row, const model::Decoder& target) const {
+  const std::size_t colon = row.draft.rfind(':');
+  const std::string name = row.draft.substr(0, colon);
+  const std::optional<std::int64_t> tokens =
+      colon == std::string::npos ? std::optional<std::int64_t>(1) : parse_int(row.draft.substr(colon + 1));
+  if (!tokens || *tokens < 1 || *tokens > estimate::kMaxDraftLength) {
+    throw Error::bad_input(fmt::format("'draft': {} proposes no number of tokens", quote(row.draft)), "mtp:3, eagle:2");
+  }
+  estimate::Draft draft;
+  draft.tokens = *tokens;
+  if (row.accept.empty()) {
+    const double share = acceptances_.at(draft_and_target(row));
+    if (std::isnan(share)) throw Error::bad_input("'draft' needs 'accept'", "0.8, or 0.85/0.7/0.6");
+    draft.acceptance = estimate::Acceptance(share);
+  } else {
+    std::string accept = row.accept;
+    std::replace(accept.begin(), accept.end(), '/', ',');
+    draft.acceptance = estimate::parse_acceptance(accept);
+  }
+  auto file = std::make_shared<model::ModelFile>();
+  if (name == "mtp") {
+    draft.kind = estimate::Draft::Kind::next_token;
+    file->decoder = model::next_token_draft(target);
+  } else if (name == "eagle") {
+    draft.kind = estimate::Draft::Kind::eagle;
+    file->decoder = model::eagle_draft(target);
+  } else {
+    *file = model::load_model(name);
+  }
+  draft.file = std::move(file);
+  return draft;
+}
+
+estimate::Choices ServingPredictor::choices_of(const ServingRow& row, const RuntimeProfile* profile) const {
+  static const RuntimeProfile kNone;
+  const model::Decoder& decoder = *models_.at(row.model);
+  estimate::Choices choices = step_choices(step_of(row), profile != nullptr ? *profile : kNone, decoder);
+  choices.profile = profile;
+  if (!row.draft.empty()) choices.draft = draft_of(row, decoder);
+  return choices;
+}
+
+serving::Workload ServingPredictor::workload_of(const ServingRow& row, const serving::EngineSettings& engine,
+                                                std::uint64_t seed) const {
+  serving::Load load = load_of(row, seed);
+  if (row.trace.empty()) serving::spread_lengths(load, engine, models_.at(row.model)->max_position);
+  return row.trace.empty() ? serving::make_workload(load) : serving::sent_as(traces_.at(row.trace), load);
+}
+
+void ServingPredictor::predict(const RuntimeProfile* profile, std::span<double> seconds) {
+  std::fill(seconds.begin(), seconds.end(), std::numeric_limits<double>::quiet_NaN());
+  std::map<std::string, Simulated> cases;
+  for (RunOf& run : runs_) {
+    run.remark.clear();
+    run.beyond.clear();
+    try {
+      simulate(run, profile, cases, seconds);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::infeasible && error.kind() != ErrorKind::bad_input) throw;
+      run.remark = "not predicted: " + error.diagnostics().front().message;
+    }
+  }
+}
+
+void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::map<std::string, Simulated>& cases,
+                                std::span<double> seconds) {
+  const ServingRow& row = run.row;
+  if (!row.prefill_plan.empty() || !row.decode_plan.empty()) {
+    run.remark = "not predicted: the replicas of prompts and of decode have plans of their own";
+    return;
+  }
+  const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp,
+                                      row.ep, row.dp, row.pp, row.execution, row.options, row.draft, row.accept);
+  auto found = cases.find(key);
+  if (found == cases.end()) {
+    estimate::Setup setup = estimate::make_setup(*models_.at(row.model), device_, choices_of(row, profile));
+    auto cost = std::make_shared<const estimate::StepCost>(setup);
+    found = cases.emplace(key, Simulated{std::move(setup), std::move(cost)}).first;
+  }
+  const Simulated& of = found->second;
+  const serving::EngineSettings engine = serving::choose_engine(engine_choices(row), of.setup);
+  const serving::Workload first = workload_of(row, engine, 0);
+  const auto tokens = static_cast<std::int64_t>(first.mean_input() + first.mean_output());
+  serving::Deployed deployed = serving::deploy(of.setup, engine, replicas_of(row), tokens);
+  const auto shared = [cost = of.cost](const estimate::StepShape& shape) { return (*cost)(shape); };
+  deployed.deployment.pool.cost = shared;
+  if (deployed.deployment.decode) deployed.deployment.decode->cost = shared;
+
+  const bool random = row.trace.empty() || row.rate.has_value() || !row.draft.empty();
+  const std::uint64_t seeds = random ? kSeeds : 1;
+  std::vector<double> sums(run.figures.size(), 0);
+  double batch = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const serving::Workload workload = seed == 0 ? first : workload_of(row, engine, seed);
+    const serving::Summary summary =
+        serving::summarise(serving::simulate(deployed.deployment, workload, {.seed = seed}), workload);
+    batch = std::max(batch, summary.mean_batch);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += figure_of(summary, metrics_[run.figures[i]]).value;
+    }
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) seconds[run.figures[i]] = sums[i] / static_cast<double>(seeds);
+  if (profile == nullptr) return;
+  hardware::StepSize size = estimate::step_size(of.setup, profile);
+  size.batch = size.tokens = std::max<std::int64_t>(1, static_cast<std::int64_t>(batch));
+  size.context = static_cast<std::int64_t>(first.mean_input() + first.mean_output() / 2);
+  run.beyond = join(profile->beyond_range(size), "; ");
+}
+
+const std::string& ServingPredictor::remark(std::size_t row) const { return runs_[run_of_[row]].remark; }
+const std::string& ServingPredictor::beyond(std::size_t row) const { return runs_[run_of_[row]].beyond; }
+
+}  // namespace llmperf::measure

@@ -1,0 +1,489 @@
+#include "service/capacity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/list.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "descriptor/catalog.h"
+#include "estimate/price.h"
+#include "graph/plan.h"
+#include "model/quantization.h"
+#include "model/weight_layout.h"
+#include "request/resolve.h"
+#include "request/traffic.h"
+
+namespace llmperf::service {
+namespace {
+
+using request::Request;
+using request::Sources;
+using request::Text;
+using result::Candidate;
+using result::CapacityResult;
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kPlenty = 4096;
+constexpr std::int64_t kTraced = 20'000;  // requests of a trace, at most where nobody says how many
+constexpr std::int64_t kFew = 32;         // replicas
+
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> list;
+  for (const std::string_view part : split(text, ',')) {
+    if (!trim(part).empty()) list.emplace_back(trim(part));
+  }
+  return list;
+}
+
+// Names that a list stands for; "all" are the GPUs.
+std::vector<std::string> devices_of(const std::string& text, Sources& sources) {
+  if (text != "all") return parts_of(text);
+  std::vector<std::string> names;
+  for (const std::string& name : descriptor::names(descriptor::Kind::device)) {
+    if (sources.device(name).kind == hardware::DeviceKind::gpu) names.push_back(name);
+  }
+  return names;
+}
+
+// A candidate and all that its simulation needs.
+struct Case {
+  Candidate candidate;
+  std::unique_ptr<request::Resolved> resolved;
+  std::optional<serving::Deployed> deployed;
+  std::optional<Error> error;  // why there is none
+  request::Traffic traffic;
+  bool apart = false;
+  double alone = kUnknown;  // how far a request by itself exceeds a bound, of what is ruled out by that
+  bool done = false;
+  // Rates that a replica does not take: what is beyond its ceiling, and then what simulations showed.
+  std::vector<double> missed;
+  std::int64_t simulations = 0;
+};
+
+const estimate::Setup& setup_of(const Case& c) {
+  return std::get<request::Generation>(c.resolved->work).estimator->setup();
+}
+
+void price(const CapacityResult& result, const Case& c, Candidate& k) {
+  const estimate::Setup& setup = setup_of(c);
+  k.devices = (k.replicas + k.decode_replicas) * k.replica_devices;
+  const double output = result.rate * c.traffic.load.output.mean();  // tokens per second
+  const auto devices = d(k.devices);
+  k.cost_per_hour.reset();
+  if (setup.price) {
+    k.currency = setup.price->currency;
+    k.cost_per_hour = estimate::cost_per_hour<double>(setup.price->amount, devices, k.currency);
+    k.cost_per_million_output_tokens = estimate::cost_per_million<double>(*k.cost_per_hour, output);
+  }
+  if (setup.device->power_w) {
+    k.power_w = *setup.device->power_w * devices;
+    k.joules_per_output_token = *k.power_w / output;
+  }
+}
+
+// Of what does not meet the bounds no number of replicas serves the rate.
+void unprice(Candidate& k) {
+  k.replicas = k.decode_replicas = k.devices = 0;
+  for (std::optional<double>* number :
+       {&k.cost_per_hour, &k.cost_per_million_output_tokens, &k.power_w, &k.joules_per_output_token})
+    number->reset();
+}
+
+// As many replicas as share the rate at less than `missed` each: of what is minimised that is the least.
+double bound(const CapacityResult& result, const Case& c, double missed, Candidate& k) {
+  k.replica_devices = c.candidate.replica_devices;
+  k.replicas = static_cast<std::int64_t>(std::floor(result.rate / missed * (1 + 1e-9))) + 1;
+  price(result, c, k);
+  return k.objective(result.minimise).value_or(kUnknown);
+}
+double least(const CapacityResult& result, const Case& c) {
+  Candidate k;
+  return c.missed.empty() ? kUnknown : bound(result, c, c.missed.back(), k);
+}
+
+// How far a request alone exceeds the bound that it exceeds most.
+double excess_alone(const serving::ClosedForm& closed, const serving::Slo& slo, double output) {
+  double most = 0;
+  for (const serving::Bound& b : slo) {
+    const Seconds alone = b.metric == serving::Metric::ttft  ? closed.ttft
+                          : b.metric == serving::Metric::e2e ? closed.ttft + closed.tpot * (output - 1)
+                                                             : closed.tpot;
+    most = std::max(most, alone / b.limit);
+  }
+  return most;
+}
+
+// A trace that is sent at the rate asked for, and lengths that the closed form may take for its requests'.
+void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trace) {
+  const auto fixed = [](double mean) { return serving::Lengths{serving::Lengths::Kind::fixed, std::round(mean), 0}; };
+  const serving::Workload& all = trace->workload;
+  load.trace = trace;
+  load.input = fixed(all.mean_input());
+  load.output = fixed(all.mean_output());
+  load.prefix.tokens = std::llround(serving::mean_known_tokens(all));
+  load.requests = static_cast<std::int64_t>(all.requests.size());
+  load.extends = false;
+}
+
+void screen(const CapacityResult& result, Sources& sources, const Request& request,
+            const std::shared_ptr<const serving::Trace>& trace, Case& c) {
+  Candidate& k = c.candidate;
+  try {
+    c.resolved = request::resolve_serving(request, sources);
+    c.traffic = request::read_traffic(*c.resolved);
+    if (trace) send(c.traffic.load, trace);
+    const estimate::Setup& setup = setup_of(c);
+    k.hardware = setup.device->name;
+    k.plan = graph::to_text(setup.execution.plan);
+    k.weights = setup.execution.weights.name;
+    k.replica_devices = setup.execution.plan.devices();
+    k.profile = setup.profile ? setup.profile->name : "none";
+    k.extrapolated = setup.profile == nullptr || !setup.profile->measured_on(*setup.device);
+    const auto tokens = static_cast<std::int64_t>(c.traffic.load.input.mean() + c.traffic.load.output.mean());
+    serving::Replicas replicas = c.traffic.replicas;
+    if (c.apart) replicas.prefill = replicas.decode = 1;
+    c.deployed = serving::deploy(setup, serving::choose_engine(c.traffic.engine, setup), replicas, tokens);
+    k.binding = serving::Binding::length;
+    requests_of(c.traffic, c.traffic.load.seed, c.resolved->model(), c.deployed->settings);
+    k.engine = std::string(name(c.deployed->settings.kind));
+    if (!c.deployed->settings.version.empty()) k.engine += "@" + c.deployed->settings.version;
+    const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load, result.slo);
+    k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
+    if (k.binding != serving::Binding::none) {
+      k.why = fmt::format("a request alone has a TTFT of {} and a TPOT of {}", format_seconds(closed.ttft),
+                          format_seconds(closed.tpot));
+      c.alone = excess_alone(closed, result.slo, c.traffic.load.output.mean());
+      return;
+    }
+    k.ceiling = closed.ceiling;
+    c.missed = {closed.ceiling};
+  } catch (const Error& error) {
+    c.error = error;
+    k.why = error.diagnostics().front().message;
+    if (error.kind() == ErrorKind::infeasible) k.binding = serving::Binding::memory;
+  }
+}
+
+bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
+
+// What a deployment does with the load: of as many seeds as are asked for the run that exceeds the bounds most.
+serving::Summary judged(const CapacityResult& result, Case& c, const serving::Deployment& deployment,
+                        serving::Load load, const std::atomic<bool>* stop) {
+  std::optional<serving::Summary> worst;
+  for (std::int64_t i = 0; i < c.traffic.seeds; ++i, ++load.seed) {
+    const serving::Verdict v = serving::judge(deployment, load, result.slo, false, stop);
+    c.simulations += v.simulations;
+    const auto rank = [&](const serving::Summary& of) { return std::pair(!of.stable, of.excess(result.slo)); };
+    if (!worst || rank(v.summary) > rank(*worst)) worst = v.summary;
+  }
+  return *worst;
+}
+
+// As many replicas of one kind as the rate needs, unless they turn out not to be of interest.
+void search_replicas(const CapacityResult& result, Case& c, const std::function<bool()>& worthwhile,
+                     const std::atomic<bool>* stop) {
+  Candidate& k = c.candidate;
+  const auto goes_on = [&](double missed) {
+    c.missed.push_back(missed);
+    return worthwhile();
+  };
+  const serving::Capacity found =
+      serving::max_rate(*c.deployed, c.traffic.load, result.slo, {.worthwhile = goes_on, .stop = stop});
+  std::erase_if(c.missed, [&](double rate) { return rate <= found.requests_per_second; });
+  c.simulations += found.simulations;
+  k.max_requests_per_second = found.requests_per_second;
+  k.ceiling = std::max(k.ceiling, found.requests_per_second);
+  k.binding = found.binding;
+  k.cause = found.cause;
+  k.at = found.at;
+  k.meets = found.requests_per_second > 0 && worthwhile();
+  if (!k.meets) return;
+  k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / found.requests_per_second * (1 - 1e-9)));
+  // The answer is held against all seeds; where they do not meet the bounds a replica more shares the rate, of many as
+  // many as take off what the search is unsure of.
+  for (int more = 0; more < 4; ++more, k.replicas += divide_up(k.replicas, kFew)) {
+    serving::Load load = c.traffic.load;
+    load.rate = result.rate / d(k.replicas);
+    k.at = judged(result, c, c.deployed->deployment, load, stop);
+    k.meets = k.at->meets(result.slo);
+    if (k.meets || stopped(stop) || !goes_on(*load.rate)) break;
+  }
+}
+
+// Replicas of prompts and of decode: at first as many as keep each of the two busy for four fifths of the time, then
+// one more of the kind whose bound is exceeded.
+void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>* stop) {
+  Candidate& k = c.candidate;
+  serving::Deployment deployment = c.deployed->deployment;
+  const auto busy = [&](bool decode) {
+    serving::Deployed one = *c.deployed;
+    one.deployment.pool.replicas = decode ? kPlenty : 1;
+    one.deployment.decode->replicas = decode ? 1 : kPlenty;
+    const double most = serving::closed_form(one, c.traffic.load, result.slo).ceiling;
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(result.rate / (0.8 * most))));
+  };
+  k.replicas = busy(false);
+  k.decode_replicas = busy(true);
+  serving::Load load = c.traffic.load;
+  load.rate = result.rate;
+  for (int more = 0; more < 24 && !stopped(stop); ++more) {
+    deployment.pool.replicas = k.replicas;
+    deployment.decode->replicas = k.decode_replicas;
+    const serving::Summary s = judged(result, c, deployment, load, stop);
+    k.at = s;
+    k.meets = s.meets(result.slo);
+    if (k.meets) break;
+    double prompts = 0;
+    double decodes = 0;
+    for (const serving::Bound& b : result.slo) {
+      const double excess = s.of(b.metric).of(b.statistic) / b.limit.value;
+      (b.metric == serving::Metric::ttft ? prompts : decodes) =
+          std::max(b.metric == serving::Metric::ttft ? prompts : decodes, excess);
+    }
+    k.binding = prompts > decodes ? serving::Binding::ttft : serving::Binding::tpot;
+    ++(prompts > decodes ? k.replicas : k.decode_replicas);
+  }
+  k.max_requests_per_second = k.meets ? result.rate : 0;
+}
+
+// Every combination of the lists of a request; what serves prompts and decode apart is another.
+class Search {
+ public:
+  Search(const CapacityQuery& query, Sources& sources, const std::atomic<bool>* stop,
+         const std::function<void(std::size_t, std::size_t)>& progress)
+      : query_(query), sources_(sources), stop_(stop), progress_(progress) {}
+  CapacityResult run() {
+    read();
+    list_cases();
+    screen_all();
+    for_all([&](std::size_t i) { simulate(cases_[i]); });
+    conclude();
+    rank();
+    return std::move(result_);
+  }
+
+ private:
+  void read();
+  void list_cases();
+  void add_case(Request one, const Text& engine, bool apart);
+  void screen_all();
+  void simulate(Case& c);
+  void search(Case& c);
+  void conclude();
+  void rank();
+
+  template <class Work>
+  void for_all(const Work& work) {
+    in_parallel(cases_.size(), query_.threads, [&](std::size_t i) {
+      if (!stopped(stop_)) work(i);
+    });
+  }
+  bool all_devices() const { return query_.request.hw.value_or("all") == "all"; }
+  // What nobody asked for by name and has no price is not ranked by it.
+  bool far(double value) const { return value > kNear * best_ && (all_devices() || value != kUnknown); }
+  double value_of(const Candidate& k) const { return k.objective(result_.minimise).value_or(kUnknown); }
+
+  const CapacityQuery& query_;
+  Sources& sources_;
+  const std::atomic<bool>* stop_;
+  const std::function<void(std::size_t, std::size_t)>& progress_;
+  CapacityResult result_;
+  std::shared_ptr<const serving::Trace> trace_;
+  std::vector<Request> requests_;  // of each case
+  std::vector<Case> cases_;
+  std::atomic<double> best_ = kUnknown;
+  std::mutex telling_;
+};
+
+void Search::read() {
+  const Request& q = query_.request;
+  result_.asked = q;
+  result_.minimise = query_.minimise;
+  if (!q.rate) throw Error::bad_input("nothing says what is to be served", "`rate` 20 (requests per second)");
+  if (!q.slo) throw Error::bad_input("nothing says what is promised", "`slo` ttft.p99=1s,tpot.p95=50ms");
+  result_.rate = *q.rate;
+  result_.slo = serving::parse_slo(*q.slo);
+  request::check_capacity(q, query_.disaggregated);
+  for (const std::string& weights : parts_of(q.weights.value_or(""))) {
+    if (model::gguf_weights(weights) == nullptr) model::parse_weight_scheme(weights);
+  }
+  for (const std::string& engine : parts_of(q.engine.value_or("")))
+    serving::parse_engine_kind(std::string_view(engine).substr(0, engine.find('@')));
+  if (!q.trace) return;
+  trace_ = std::make_shared<const serving::Trace>(serving::load_trace(*q.trace, q.requests.value_or(kTraced)));
+  result_.notes = trace_->notes;
+  if (trace_->timed && (q.burstiness || q.seeds.value_or(1) > 1))
+    throw Error::bad_input("`burstiness` and `seeds`: nothing of a trace with times is random", "leave them out");
+}
+
+void Search::list_cases() {
+  const Request& q = query_.request;
+  const auto list = [](const Text& text) {
+    std::vector<Text> values;
+    if (!text) return std::vector<Text>{std::nullopt};
+    for (std::string& item : parts_of(*text)) values.emplace_back(std::move(item));
+    return values;
+  };
+  for (const std::string& hw : devices_of(q.hw.value_or("all"), sources_)) {
+    std::vector<Text> plans = list(q.tp);
+    if (!q.tp) {
+      plans.clear();
+      const std::int64_t node = sources_.device(hw).devices_per_node;
+      for (std::int64_t n = 1; n <= std::max<std::int64_t>(node, 1); n *= 2) plans.emplace_back(std::to_string(n));
+    }
+    for (const Text& tp : plans) {
+      for (const Text& weights : list(q.weights)) {
+        for (const Text& engine : list(q.engine)) {
+          Request one = q;
+          one.hw = hw;
+          one.tp = tp;
+          one.weights = weights;
+          add_case(one, engine, false);
+          if (query_.disaggregated) add_case(std::move(one), engine, true);
+        }
+      }
+    }
+  }
+  if (cases_.empty()) throw Error::bad_input("`hw`: no device is named", "`hw` h100-sxm,h200-sxm, or all");
+}
+
+void Search::add_case(Request one, const Text& engine, bool apart) {
+  one.engine = engine;
+  one.trace.reset();
+  one.devices.reset();  // of all replicas
+  if (apart) {
+    one.prefill_replicas = one.decode_replicas = 2;  // found later; of one there is nothing to route
+  } else {
+    one.kv_link.reset();
+    one.kv_transfer.reset();
+    if (one.dp.value_or(1) == 1) one.router.reset();
+  }
+  cases_.emplace_back().apart = apart;
+  Candidate& k = cases_.back().candidate;
+  k.hardware = *one.hw;
+  k.plan = one.tp ? "tp " + *one.tp : "";
+  k.weights = one.weights.value_or("");
+  k.engine = engine.value_or("");
+  requests_.push_back(std::move(one));
+}
+
+// In the order of what each costs at least.
+void Search::screen_all() {
+  for_all([&](std::size_t i) { screen(result_, sources_, requests_[i], trace_, cases_[i]); });
+  // Where nothing could be read at all, what is wrong is wrong with the request.
+  if (std::ranges::all_of(cases_, [](const Case& c) { return c.error && c.error->kind() == ErrorKind::bad_input; }))
+    throw Error(*cases_.front().error);
+  const auto read = std::ranges::find_if(cases_, [](const Case& c) { return c.traffic.load.rate.has_value(); });
+  if (read != cases_.end()) result_.load = read->traffic.load;
+  std::ranges::stable_sort(cases_, {}, [&](const Case& c) { return std::pair(least(result_, c), c.alone); });
+}
+
+void Search::search(Case& c) {
+  Candidate& k = c.candidate;
+  const auto worthwhile = [&] { return !far(least(result_, c)); };
+  if (k.ceiling <= 0 || !worthwhile()) return;
+  try {
+    if (c.apart) {
+      search_apart(result_, c, stop_);
+    } else {
+      search_replicas(result_, c, worthwhile, stop_);
+    }
+  } catch (const Error& error) {  // a request that the cache has no room for
+    c.error = error;
+    k.why = error.diagnostics().front().message;
+    k.binding = serving::Binding::length;
+    k.ceiling = 0;
+  }
+  if (stopped(stop_)) return;  // a run that ended early says nothing
+  k.simulated = !c.error;
+  if (k.meets) price(result_, c, k);
+  const std::int64_t there_are = query_.request.devices.value_or(k.devices);
+  if (k.meets && k.devices > there_are) {
+    k.meets = false;
+    k.why = fmt::format("takes {} devices, and there are {}", k.devices, there_are);
+  }
+  if (!k.meets) unprice(k);
+  if (!k.simulated || !k.meets) return;
+  const double value = value_of(k);
+  for (double best = best_; value < best && !best_.compare_exchange_weak(best, value);) {
+  }
+}
+
+void Search::simulate(Case& c) {
+  search(c);
+  if (stopped(stop_)) return;
+  c.deployed.reset();
+  c.done = true;
+  const std::scoped_lock lock(telling_);
+  ++result_.done;
+  if (progress_) progress_(result_.done, cases_.size());
+}
+
+// How much of those that are far was simulated hangs on how soon others were done, which is chance. What is said of
+// them is the first rate that shows it; of one that was stopped nothing is known.
+void Search::conclude() {
+  result_.interrupted = stopped(stop_);
+  for (Case& c : cases_) {
+    Candidate& k = c.candidate;
+    const auto shown = std::ranges::find_if(c.missed, [&](double missed) {
+      Candidate one;
+      return far(bound(result_, c, missed, one));
+    });
+    if (k.ceiling > 0 && (!k.simulated || shown != c.missed.end())) {
+      k.simulated = k.meets = false;
+      k.binding = serving::Binding::none;
+      k.cause.reset();
+      k.at.reset();
+      k.max_requests_per_second = 0;
+      k.decode_replicas = 0;
+      const double value = bound(result_, c, shown != c.missed.end() ? *shown : k.ceiling, k);
+      if (!c.done) {
+        k.why = "interrupted";
+      } else if (all_devices() && value == kUnknown) {
+        k.why = fmt::format("no {} is known", result_.minimise == result::Minimise::energy ? "board power" : "price");
+      }
+    } else if (!c.done && !c.error) {
+      k.why = "interrupted";
+    }
+    if (k.simulated) result_.simulations += c.simulations;
+    if (k.at) k.bounds = result::bounds_at(result_.slo, *k.at, k.at->stable);
+    result_.candidates.push_back(std::move(k));
+  }
+}
+
+// Those that meet by what is minimised, the quicker of two that take the same first; then those that were not near,
+// then by how close they come.
+void Search::rank() {
+  std::ranges::stable_sort(result_.candidates, {}, [&](const Candidate& k) {
+    const int group = k.meets ? 0 : k.ceiling > 0 && !k.simulated ? 1 : k.simulated ? 2 : 3;
+    const double value = group == 2 && k.at ? k.at->excess(result_.slo) : value_of(k);
+    return std::tuple(group, value, group == 0 && k.at ? k.at->e2e.mean : 0, k.devices);
+  });
+  const Candidate* best = result_.best();
+  double quickest = kUnknown;
+  for (Candidate& k : result_.candidates) {
+    if (!k.meets || !k.objective(result_.minimise)) continue;
+    if (best->objective(result_.minimise)) k.beyond_best = value_of(k) / value_of(*best) - 1;
+    if (!k.at) continue;
+    k.pareto = k.at->e2e.mean < quickest;
+    quickest = std::min(quickest, k.at->e2e.mean);
+  }
+}
+
+}  // namespace
+
+CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, const std::atomic<bool>* stop,
+                               const std::function<void(std::size_t, std::size_t)>& progress) {
+  return Search(query, sources, stop, progress).run();
+}
+
+}  // namespace llmperf::service

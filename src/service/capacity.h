@@ -1,0 +1,33 @@
+// Which hardware, plan, weights and engine serve a rate of requests within bounds, and what that costs: the search
+// behind `llmperf capacity`.
+//
+// Lists in `hw`, `tp`, `weights` and `engine` span the candidates. Each is screened in closed form (its weights fit, a
+// request alone meets the bounds, a ceiling of its rate: serving/capacity.h), which bounds what it costs from below; in
+// the order of that bound they are simulated, each until a rate that it misses puts what it costs beyond kNear times
+// the best that was found. The answer does not depend on how many threads there are.
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "request/request.h"
+#include "request/sources.h"
+#include "result/serving.h"
+
+namespace llmperf::service {
+
+inline constexpr double kNear = 1.5;
+
+struct CapacityQuery {
+  request::Request request = {};  // `hw`, `tp`, `weights` and `engine` may be lists, `hw` all
+  bool disaggregated = false;     // prompts and decode on replicas of their own as well
+  result::Minimise minimise = result::Minimise::cost;
+  unsigned threads = 0;  // 0: as many as there are cores
+};
+
+// `progress` is told how many of how many candidates are done. Throws Error(bad_input).
+result::CapacityResult search_capacity(const CapacityQuery& query, request::Sources& sources,
+                                       const std::atomic<bool>* stop = nullptr,
+                                       const std::function<void(std::size_t, std::size_t)>& progress = {});
+
+}  // namespace llmperf::service

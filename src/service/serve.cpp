@@ -1,0 +1,117 @@
+#include "service/serve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/integer.h"
+#include "base/number.h"
+#include "result/document.h"
+#include "service/estimate.h"
+#include "serving/capacity.h"
+
+namespace llmperf::service {
+namespace {
+
+constexpr std::int64_t kMoments = 200;  // of a run's timeline
+
+// What stands for the steps of a run: of prompts one of the mean length, of decode as many sequences as a step had on
+// the mean; and what the profile says of both.
+void describe_steps(estimate::Estimator& estimator, const serving::Summary& s, const serving::Workload& sent,
+                    result::Serving& result) {
+  const graph::Plan& plan = estimator.setup().execution.plan;
+  const auto tokens = [](double mean, std::int64_t least) {
+    return std::clamp<std::int64_t>(std::llround(mean), least, estimate::kMaxTokens);
+  };
+  result.prompts = {
+      .batch = plan.data, .prompt = tokens(sent.mean_input(), 1), .generate = tokens(sent.mean_output(), 2)};
+  result.decodes = result.prompts;
+  // Ranks that share experts step together, the others are replicas.
+  const auto sequences = std::max<std::int64_t>(1, std::llround(s.mean_batch));
+  const std::int64_t batch = plan.expert > 1 ? divide_up(sequences, plan.data) * plan.data : sequences * plan.data;
+  result.decodes.batch = std::min(batch, estimate::kMaxBatch / plan.data * plan.data);
+  const auto band_of = [&](const estimate::Scenario& step, const char* phase, bool prefill) {
+    const estimate::Estimate e = estimator.run(step);
+    const estimate::Phase* found = e.phase(phase);
+    if (found == nullptr) return std::optional<result::BandOf>();
+    return result::band_of(result::band(estimator.setup(), e, phase), prefill ? *e.ttft : *e.tpot);
+  };
+  const auto decode = band_of(result.decodes, "decode", false);
+  result.bands = {{"prefill", band_of(result.prompts, "prefill", true)},
+                  // As many sequences at once may be more than an estimate has room for.
+                  {"decode", decode ? decode : band_of(result.prompts, "decode", false)}};
+}
+
+}  // namespace
+
+Served::Served(const request::Request& request, request::Sources& sources, const ServeOptions& options)
+    : resolved_(request::resolve_serving(request, sources)), traffic_(request::read_traffic(*resolved_)) {
+  estimate::Estimator& estimator = *std::get<request::Generation>(resolved_->work).estimator;
+  const estimate::Setup& setup = estimator.setup();
+  const serving::EngineSettings settings = serving::choose_engine(traffic_.engine, setup);
+  const auto sent = [&](std::uint64_t seed) { return requests_of(traffic_, seed, resolved_->model(), settings); };
+  serving::Workload first = sent(traffic_.load.seed);
+  deployed_ = std::make_unique<serving::Deployed>(
+      serving::deploy(setup, settings, traffic_.replicas, std::llround(first.mean_input() + first.mean_output())));
+  if (traffic_.load.extends) {
+    traffic_.load.requests = serving::judge(deployed_->deployment, traffic_.load, {}, false, options.stop).requests;
+    first = sent(traffic_.load.seed);
+  }
+
+  // Runs of all seeds, and two with steps as long and as short as the band has them.
+  const std::int64_t each = static_cast<std::int64_t>(first.requests.size());
+  std::int64_t begun = 0;
+  const auto show = [&](std::int64_t ended) {
+    if (options.progress)
+      options.progress(std::max<std::int64_t>(0, begun - 1) * each + ended, (traffic_.seeds + 2) * each);
+  };
+  show(0);
+  result_ = std::make_unique<result::Serving>(setup);
+  result::Serving& result = *result_;
+  study_ = std::make_unique<serving::Study>(serving::serve(
+      *deployed_,
+      [&](std::uint64_t seed) {
+        ++begun;
+        show(0);
+        return sent(seed);
+      },
+      traffic_.load.seed, traffic_.seeds,
+      [&](const serving::Summary& s) {
+        describe_steps(estimator, s, first, result);
+        const auto p90 = [](const std::optional<result::BandOf>& band) { return band ? band->band.p90 : 0; };
+        return serving::StepBand{p90(result.bands[0].second), p90(result.bands[1].second)};
+      },
+      traffic_.slo, {.seed = traffic_.load.seed, .timeline = options.drawn, .stop = options.stop, .progress = show}));
+  result.deployed = deployed_.get();
+  result.study = study_.get();
+  result.interrupted = options.stop != nullptr && *options.stop;
+  result.traffic = result::traffic_sent(traffic_.load, first, traffic_.trace.has_value());
+  result.slo = traffic_.slo;
+  result.notes = setup.notes;
+  result.notes.insert(result.notes.end(), traffic_.notes.begin(), traffic_.notes.end());
+  if (options.drawn) {
+    result.timeline = result::moments(study_->run, kMoments);
+    result.percentiles = result::percentiles(study_->run, result.measured().steady());
+  }
+}
+
+Served::~Served() = default;
+
+std::string Served::progress_text() const {
+  const auto count = [](std::int64_t n) { return format_count(static_cast<double>(n)); };
+  return study_->run.interrupted
+             ? fmt::format("{} of {} requests had ended", count(study_->summary.requests),
+                           count(result_->traffic.requests))
+             : fmt::format("{} of {} seeds were done, the band was not", study_->seeds.size(), traffic_.seeds);
+}
+
+bool Served::misses() const {
+  const auto bounds = result_->bounds();
+  return std::any_of(bounds.begin(), bounds.end(), [](const result::ServedBound& bound) { return !bound.met(); });
+}
+
+std::string Served::json() const { return with_request(result::document("llmperf.serve", *result_), resolved_->asked); }
+
+}  // namespace llmperf::service

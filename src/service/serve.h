@@ -1,0 +1,48 @@
+// What traffic on a serving engine is answered with: the simulation of what a request asks for, and what is said of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "request/traffic.h"
+#include "result/serving.h"
+
+namespace llmperf::service {
+
+struct ServeOptions {
+  bool drawn = true;  // the timeline and percentiles, which documents and traces have
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(std::int64_t done, std::int64_t all)> progress = {};  // requests, of all runs
+};
+
+// Stays where it is: the result points into it.
+class Served {
+ public:
+  // Throws Error(bad_input).
+  Served(const request::Request& request, request::Sources& sources, const ServeOptions& options);
+  ~Served();
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+
+  const result::Serving& result() const { return *result_; }
+  // Whether it was interrupted before a request had ended: there is nothing to tell.
+  bool nothing() const { return study_->run.interrupted && study_->summary.requests == 0; }
+  // How far it came where it was interrupted: "300 of 1,000 requests had ended".
+  std::string progress_text() const;
+  // Whether a bound of what was promised is missed.
+  bool misses() const;
+  // The document, with the request as its last key.
+  std::string json() const;
+
+ private:
+  std::unique_ptr<request::Resolved> resolved_;
+  request::Traffic traffic_;
+  std::unique_ptr<serving::Deployed> deployed_;
+  std::unique_ptr<serving::Study> study_;
+  std::unique_ptr<result::Serving> result_;
+};
+
+}  // namespace llmperf::service

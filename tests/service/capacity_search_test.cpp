@@ -1,0 +1,91 @@
+// What the search for the cheapest deployment promises of its answer.
+#include "catch.h"
+#include "result/document.h"
+#include "service/capacity.h"
+
+namespace llmperf::service::capacity_search_test {
+namespace {
+
+using result::Candidate;
+using result::CapacityResult;
+
+CapacityQuery query() {
+  CapacityQuery q;
+  q.request.model = "llama-3.1-8b";
+  q.request.rate = 20;
+  q.request.slo = "ttft.p99=1s,tpot.p99=50ms";
+  q.request.hw = "h100-sxm,h100-nvl,a100-sxm-80gb,l40s,mi300x,b200-sxm";
+  q.request.tp = "1,2";
+  q.request.weights = "bf16,fp8";
+  return q;
+}
+CapacityResult search(const CapacityQuery& q, const std::atomic<bool>* stop = nullptr,
+                      const std::function<void(std::size_t, std::size_t)>& progress = {}) {
+  request::Sources sources;
+  return search_capacity(q, sources, stop, progress);
+}
+
+}  // namespace
+
+TEST_CASE("The answer is the same whatever number of threads looks for it", "[capacity]") {
+  CapacityQuery q = query();
+  q.disaggregated = GENERATE(false, true);
+  if (q.disaggregated) q.request.hw = "h100-sxm,l40s";
+  q.threads = 1;
+  const std::string one = result::document("llmperf.capacity", search(q));
+  for (const unsigned threads : {2U, 7U}) {
+    INFO(threads);
+    q.threads = threads;
+    CHECK(result::document("llmperf.capacity", search(q)) == one);
+  }
+}
+
+TEST_CASE("A candidate that is near the best is what it is by itself, others cost more than that", "[capacity]") {
+  const CapacityResult all = search(query());
+  REQUIRE(all.best() != nullptr);
+  const double near = kNear * *all.best()->cost_per_hour;
+  int simulated = 0;
+  int far = 0;
+  for (const Candidate& k : all.candidates) {
+    if (k.ceiling <= 0) continue;
+    CapacityQuery q = query();
+    q.request.hw = k.hardware;
+    q.request.tp = k.replica_devices == 2 ? "2" : "1";
+    q.request.weights = k.weights;
+    const CapacityResult alone = search(q);
+    INFO(k.hardware << ' ' << k.plan << ' ' << k.weights);
+    REQUIRE(alone.candidates.size() == 1);
+    const Candidate& own = alone.candidates.front();
+    if (k.simulated) {
+      ++simulated;
+      CHECK(own.meets == k.meets);
+      CHECK(own.max_requests_per_second == k.max_requests_per_second);
+      CHECK(own.cost_per_hour == k.cost_per_hour);
+    } else {
+      ++far;
+      CHECK_FALSE(k.meets);
+      CHECK_FALSE(k.at);
+      CHECK(*k.cost_per_hour > near);
+      if (own.meets) CHECK(*own.cost_per_hour >= *k.cost_per_hour);
+    }
+  }
+  CHECK(simulated > 1);
+  CHECK(far > 0);
+}
+
+TEST_CASE("What was found before a search is stopped is kept, and nothing is said of the rest", "[capacity]") {
+  const CapacityResult all = search(query());
+  std::atomic<bool> stop = false;
+  CapacityQuery q = query();
+  q.threads = 1;
+  const CapacityResult some = search(q, &stop, [&](std::size_t done, std::size_t) { stop = done == 1; });
+  CHECK(some.interrupted);
+  CHECK(some.candidates.size() == all.candidates.size());
+  CHECK(some.simulations > 0);
+  CHECK(some.simulations < all.simulations);
+  for (const Candidate& k : some.candidates) {
+    if (!k.simulated) CHECK_FALSE(k.meets);
+  }
+}
+
+}  // namespace llmperf::service::capacity_search_test
