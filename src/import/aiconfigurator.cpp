@@ -227,7 +227,7 @@ const std::array<KernelTable::Kind, 6> KernelTable::kKinds = {{
 
 }  // namespace
 
-void read_aiconfigurator(std::string_view text, Problems& problems, Collector& into) {
+void read_aiconfigurator(std::string_view text, const Options&, Problems& problems, Collector& into) {
   KernelTable(text, problems, into).read();
 }
 

@@ -82,7 +82,8 @@ void read_hccl_test(std::string_view text, const Options& options, descriptor::P
 void read_nccl_tests(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
 
 // Tables of kernels in the columns of aiconfigurator; which kind, says the name of the column of element types.
-void read_aiconfigurator(std::string_view text, descriptor::Problems& problems, Collector& into);
+void read_aiconfigurator(std::string_view text, const Options& options, descriptor::Problems& problems,
+                         Collector& into);
 
 // Tests of llama-bench, in any of the forms that it prints.
 void read_llama_bench(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);

@@ -16,9 +16,30 @@ namespace {
 
 using descriptor::Problems;
 
-constexpr std::string_view kSourceNames[] = {"msprof",       "torch-npu",      "hccl-test",   "nccl-tests",
-                                             "chrome-trace", "aiconfigurator", "llama-bench", "vllm-bench",
-                                             "sglang-bench", "aiperf",         "guidellm",    "inferencex"};
+// What a source is, in the order of Source.
+struct Importer {
+  enum class Form : unsigned char { table, json, text };
+  std::string_view name;
+  void (*read)(std::string_view text, const Options& options, Problems& problems, Collector& into);  // null: a stream
+  Form form;                                                                                         // of its files
+  std::string_view takes;  // of the options below: their letters
+};
+using Form = Importer::Form;
+constexpr Importer kImporters[] = {
+    {"msprof", read_ascend_csv, Form::table, "nk"},
+    {"torch-npu", read_ascend_csv, Form::table, "nk"},
+    {"hccl-test", read_hccl_test, Form::text, "ond"},
+    {"nccl-tests", read_nccl_tests, Form::text, "on"},
+    {"chrome-trace", nullptr, Form::json, ""},
+    {"aiconfigurator", read_aiconfigurator, Form::table, ""},
+    {"llama-bench", read_llama_bench, Form::text, "mwhn"},
+    {"vllm-bench", read_vllm_bench, Form::json, "mwtcrn"},
+    {"sglang-bench", read_sglang_bench, Form::json, "mwtcrn"},
+    {"aiperf", read_aiperf, Form::text, "mwtcrn"},
+    {"guidellm", read_guidellm, Form::json, "mwtcrn"},
+    {"inferencex", read_inferencex, Form::json, "mwtcrn"},
+};
+const Importer& importer(Source source) { return kImporters[static_cast<std::size_t>(source)]; }
 
 // Tables are read whole; traces are not, and are larger.
 constexpr std::size_t kMaxTableBytes = std::size_t{512} << 20;
@@ -44,28 +65,24 @@ class FileBuffer : public std::streambuf {
 };
 
 void check_options(Source source, const Options& options) {
-  const bool collectives = source == Source::hccl_test || source == Source::nccl_tests;
-  const bool ascend = source == Source::msprof || source == Source::torch_npu;
-  const bool bench = source == Source::llama_bench;
-  const bool runs = is_of_servers(source);
   struct Use {
-    const char* flag;
-    bool given, fits;
+    char letter;
+    const char* field;
+    bool given;
     const char* of;
   };
-  for (const Use& use :
-       {Use{"`op`", !options.collective.empty(), collectives, "hccl-test and nccl-tests"},
-        Use{"`model`", !options.model.empty(), bench || runs, "llama-bench and runs of servers"},
-        Use{"`weights`", !options.weights.empty(), bench || runs, "llama-bench and runs of servers"},
-        Use{"`runtime`", !options.runtime.empty(), runs, "runs of servers"},
-        Use{"`concurrency`", options.concurrency.has_value(), runs, "runs of servers"},
-        Use{"`rate`", options.rate.has_value(), runs, "runs of servers"},
-        Use{"`host`", !options.host.empty(), bench, "llama-bench"},
-        Use{"`ranks`", options.ranks.has_value(), collectives || ascend || bench || runs, "files that do not say it"},
-        Use{"`kv-len`", options.kv_len.has_value(), ascend, "msprof and torch-npu"},
-        Use{"`dtype`", options.dtype.has_value(), source == Source::hccl_test, "hccl-test"}}) {
-    if (!use.given || use.fits) continue;
-    throw Error::bad_input(fmt::format("{} is for {}, not for {}", use.flag, use.of, name(source)));
+  for (const Use& use : {Use{'o', "op", !options.collective.empty(), "hccl-test and nccl-tests"},
+                         Use{'m', "model", !options.model.empty(), "llama-bench and runs of servers"},
+                         Use{'w', "weights", !options.weights.empty(), "llama-bench and runs of servers"},
+                         Use{'t', "runtime", !options.runtime.empty(), "runs of servers"},
+                         Use{'c', "concurrency", options.concurrency.has_value(), "runs of servers"},
+                         Use{'r', "rate", options.rate.has_value(), "runs of servers"},
+                         Use{'h', "host", !options.host.empty(), "llama-bench"},
+                         Use{'n', "ranks", options.ranks.has_value(), "files that do not say it"},
+                         Use{'k', "kv-len", options.kv_len.has_value(), "msprof and torch-npu"},
+                         Use{'d', "dtype", options.dtype.has_value(), "hccl-test"}}) {
+    if (!use.given || importer(source).takes.find(use.letter) != std::string_view::npos) continue;
+    throw Error::bad_input(fmt::format("`{}` is for {}, not for {}", use.field, use.of, name(source)));
   }
   if (options.rate && !(*options.rate > 0)) throw Error::bad_input("`rate` must be above 0");
   if (options.ranks && (*options.ranks < 2 || *options.ranks > 1'000'000)) {
@@ -85,31 +102,13 @@ void check_options(Source source, const Options& options) {
 bool is_of_form(Source source, std::string_view text, Problems& problems) {
   const std::string_view start = trim(text);
   const bool json = start.starts_with('{') || start.starts_with('[');
-  const bool table = source == Source::msprof || source == Source::torch_npu || source == Source::aiconfigurator;
-  const bool saved = is_of_servers(source) && source != Source::aiperf;
-  if (start.empty() || !(json ? table : saved) || start.find(kPrintedResult) != std::string_view::npos) return true;
+  const Form wanted = importer(source).form;
+  const bool other = wanted == (json ? Form::table : Form::json);
+  if (start.empty() || !other || start.find(kPrintedResult) != std::string_view::npos) return true;
   problems.add(0, 0, fmt::format("is {}JSON, which {} is{}", json ? "" : "no ", name(source), json ? " not" : ""),
                json ? "its tables (CSV) are read; of JSON, traces: import chrome-trace"
                     : fmt::format("what it saves; of vLLM and SGLang also the table{}that they print", kPrintedResult));
   return false;
-}
-
-void read_table(Source source, std::string_view text, const Options& options, Problems& problems, Collector& into) {
-  if (!is_of_form(source, text, problems)) return;
-  switch (source) {
-    case Source::msprof:
-    case Source::torch_npu: read_ascend_csv(text, options, problems, into); break;
-    case Source::hccl_test: read_hccl_test(text, options, problems, into); break;
-    case Source::nccl_tests: read_nccl_tests(text, options, problems, into); break;
-    case Source::aiconfigurator: read_aiconfigurator(text, problems, into); break;
-    case Source::llama_bench: read_llama_bench(text, options, problems, into); break;
-    case Source::vllm_bench: read_vllm_bench(text, options, problems, into); break;
-    case Source::sglang_bench: read_sglang_bench(text, options, problems, into); break;
-    case Source::aiperf: read_aiperf(text, options, problems, into); break;
-    case Source::guidellm: read_guidellm(text, options, problems, into); break;
-    case Source::inferencex: read_inferencex(text, options, problems, into); break;
-    case Source::chrome_trace: break;
-  }
 }
 
 void refuse_compressed(std::string_view start, const std::string& file) {
@@ -119,10 +118,10 @@ void refuse_compressed(std::string_view start, const std::string& file) {
 
 void read_file(Source source, const std::string& path, const Options& options, Problems& problems, Collector& into) {
   into.start_file(path);
-  if (source != Source::chrome_trace) {
+  if (const auto read = importer(source).read) {
     const std::string text = descriptor::read_text_file(path, kMaxTableBytes);
     refuse_compressed(text, path);
-    read_table(source, text, options, problems, into);
+    if (is_of_form(source, text, problems)) read(text, options, problems, into);
     return;
   }
   const RegularFile file(path, kMaxTraceBytes);
@@ -136,18 +135,21 @@ void read_file(Source source, const std::string& path, const Options& options, P
 }  // namespace
 
 const std::vector<std::string>& source_names() {
-  static const std::vector<std::string> kNames(std::begin(kSourceNames), std::end(kSourceNames));
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const Importer& i : kImporters) names.emplace_back(i.name);
+    return names;
+  }();
   return kNames;
 }
 
 Source parse_source(std::string_view text) {
-  for (std::size_t i = 0; i < std::size(kSourceNames); ++i) {
-    if (kSourceNames[i] == text) return static_cast<Source>(i);
-  }
+  const auto found = std::ranges::find(kImporters, text, &Importer::name);
+  if (found != std::end(kImporters)) return static_cast<Source>(found - std::begin(kImporters));
   throw Error::bad_input("unknown source " + quote(text), name_hint(text, source_names()));
 }
 
-std::string_view name(Source source) { return kSourceNames[static_cast<std::size_t>(source)]; }
+std::string_view name(Source source) { return importer(source).name; }
 
 std::string_view name(Class of) {
   constexpr std::string_view kNames[] = {"kernel", "communication", "host", "other", "step", "run"};
@@ -177,11 +179,11 @@ Imported import_text(Source source, std::string_view text, const std::string& fi
   Collector collector(source, options.hardware);
   Problems problems(file);
   collector.start_file(file);
-  if (source == Source::chrome_trace) {
+  if (const auto read = importer(source).read) {
+    if (is_of_form(source, text, problems)) read(text, options, problems, collector);
+  } else {
     std::istringstream stream{std::string(text)};
     read_chrome_trace(stream, problems, collector);
-  } else {
-    read_table(source, text, options, problems, collector);
   }
   problems.throw_if_any();
   return collector.finish();

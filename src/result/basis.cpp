@@ -254,11 +254,11 @@ std::vector<std::string> training_extrapolations(const estimate::Setup& setup, c
   check(options != "none", fmt::format("options {} (measured with none)", options));
   using graph::Recompute;
   check(e.options.recompute == Recompute::none || (e.options.recompute == Recompute::full) == e.plan.sequence_parallel,
-        fmt::format("recompute {} with{} --megatron-sp (measured: full without, selective with)",
+        fmt::format("recompute {} with{} sequence parallelism (measured: full without, selective with)",
                     graph::name(e.options.recompute), e.plan.sequence_parallel ? "" : "out"));
   check(e.options.zero > 0, fmt::format("ZeRO {} (measured without)", e.options.zero));
   check(e.plan.sequence() > 1 || e.plan.tensor_rows > 0,
-        "a sequence or matrices divided another way (measured: --tp N, --pp and --dp)");
+        "a sequence or matrices divided another way (measured: tensor, pipeline and data parallelism)");
   return beyond;
 }
 

@@ -150,7 +150,7 @@ Type fields_of(Fields<ModelShown> f) {
       .of("architecture", "Hugging Face's model type", [](const M& m) { return m.model.architecture; })
       .of("source", "of the dimensions", [](const M& m) { return m.model.source; })
       .of("notes", "may be empty", [](const M& m) { return m.model.notes; })
-      .of("assumed", "with `--assume` only: what it was read as, and what was passed over",
+      .of("assumed", "with `assume` only: what it was read as, and what was passed over",
           [](const M& m) { return m.model.assumed; })
       .only_when([](const M& m) { return !m.model.assumed.empty(); })
       .of("hidden_size", "width of a token", [](const M& m) { return m.model.hidden; })
@@ -178,7 +178,7 @@ Type fields_of(Fields<ModelShown> f) {
       .only_when([](const M& m) { return m.state.value > 0; })
       .group<&gguf_sizes>("gguf", "null but for GGUF files and types")
       .when([](const M& m) { return m.tensors != nullptr; })
-      .of<&M::rows>("tensors", "with `--detail tensors` only")
+      .of<&M::rows>("tensors", "with `detail tensors` only")
       .only_when([](const M& m) { return m.list_tensors; });
 }
 
@@ -558,8 +558,8 @@ Type fields_of(Fields<RuntimeListed> f) {
 }
 Type fields_of(Fields<hardware::EngineEra> f) {
   using E = hardware::EngineEra;
-  return f.of<&E::name>("name", "of the era; `--runtime` takes it")
-      .of<&E::engine>("engine", "which `--runtime` takes, with @ and a version")
+  return f.of<&E::name>("name", "of the era; `runtime` takes it")
+      .of<&E::engine>("engine", "which `runtime` takes, with @ and a version")
       .of<&E::since>("since", "its first version; empty: from the beginning")
       .of<&E::families>("families", "classes of devices that it is for; empty: all")
       .of<&E::host_class>("host", "of machine that its host's numbers were measured on")
@@ -569,7 +569,7 @@ Type fields_of(Fields<hardware::EngineEra> f) {
 }
 Type fields_of(Fields<RuntimeList> f) {
   return f.of<&RuntimeList::runtimes>("runtimes", "built-in ones")
-      .of<&RuntimeList::engines>("engines", "what `--runtime ENGINE@VERSION` puts on a device's kernels");
+      .of<&RuntimeList::engines>("engines", "what `runtime ENGINE@VERSION` puts on a device's kernels");
 }
 
 Type fields_of(Fields<RuntimeParameter> f) {

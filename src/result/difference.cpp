@@ -521,7 +521,7 @@ class Reader {
     }
     if (result.kind == nullptr) {
       fail(schema, fmt::format("{} is not a result that can be compared", quote(schema.scalar)),
-           "llmperf estimate --export FILE.json writes one");
+           "llmperf estimate exports one as JSON");
     }
     const Node& version = need(root, "schema_version");
     if (version.scalar != "1") fail(version, "schema_version is not 1: written by another version of llmperf");
@@ -539,7 +539,7 @@ class Reader {
   const Node& need(const Node& object, std::string_view key) const {
     const Node* node = member(object, key);
     if (node == nullptr)
-      fail(object, fmt::format("'{}' is missing", key), "is this what llmperf estimate --json wrote?");
+      fail(object, fmt::format("'{}' is missing", key), "is this what llmperf estimate wrote as JSON?");
     return *node;
   }
 

@@ -185,7 +185,7 @@ Type fields_of(Fields<estimate::ContextPoint> f) {
   return f.of<&P::context>("context_tokens: context", "of every sequence")
       .of<&P::kv_cache>("kv_cache_bytes", "of a device")
       .of<&P::decode_step>("decode_step_s",
-                           "with that many tokens in the cache; null where it does not fit and with `--phase prefill`")
+                           "with that many tokens in the cache; null where it does not fit and with `phase prefill`")
       .of<&P::fits>("fits", "whether a request of that many tokens does");
 }
 
@@ -217,18 +217,18 @@ Type fields_of(const Fields<Generation>&) {
                                            "of `tpot_s`; each null without a profile")
           .of<&G::estimate, &E::ttft>("ttft_s",
                                       "time to first token: the prefill, with images the vision tower's pass "
-                                      "before it; of an encoder its only pass; null with `--phase decode`")
+                                      "before it; of an encoder its only pass; null with `phase decode`")
           .of<&G::estimate, &E::tpot>("tpot_s",
                                       "time per output token: mean over the generation, of steps that verify several "
                                       "tokens over those that they keep; null with one generated token and with "
-                                      "`--phase prefill`")
+                                      "`phase prefill`")
           .of<&G::estimate, &E::tpot_first>("tpot_first_s: TPOT of the first token", "… of the first decode step")
           .of<&G::estimate, &E::tpot_last>("tpot_last_s: TPOT of the last token", "… of the last")
           .of<&G::estimate, &E::total>("total_s", "prefill and all decode steps, of those that the devices run")
           .of<&G::estimate, &E::tokens_per_second>(
               "tokens_per_second",
-              "generated tokens of all requests over `total_s`, with `--phase decode` all but the first; null with "
-              "`--phase prefill`")
+              "generated tokens of all requests over `total_s`, with `phase decode` all but the first; null with "
+              "`phase prefill`")
           .when(generates)
           .of<&G::estimate, &E::tokens_per_second_per_request>("tokens_per_second_per_request", "… of one")
           .when(generates)
@@ -238,7 +238,7 @@ Type fields_of(const Fields<Generation>&) {
                [](const G& g) { return g.estimate->tokens_per_second / d(g.setup->execution.plan.devices()); })
           .when(generates)
           .json<&G::estimate, &E::prefill_tokens_per_second>(
-              "prefill_tokens_per_second", "prompt tokens of all requests over `ttft_s`; null with `--phase decode`")
+              "prefill_tokens_per_second", "prompt tokens of all requests over `ttft_s`; null with `phase decode`")
           .when(prefills)
           .always()
           .json<&G::estimate, &E::decode_tokens_per_second>("decode_tokens_per_second",
@@ -247,8 +247,7 @@ Type fields_of(const Fields<Generation>&) {
           .of<&G::estimate, &E::spending, &S::cost_per_hour>(
               "cost_per_hour", "of all devices of the plan, in `currency`; null without a price, as all costs")
           .of<&G::estimate, &E::spending, &S::cost_per_million_input_tokens>(
-              "cost_per_million_input_tokens",
-              "the prefill's time over the prompts' tokens; null with `--phase decode`")
+              "cost_per_million_input_tokens", "the prefill's time over the prompts' tokens; null with `phase decode`")
           .of<&G::estimate, &E::spending, &S::cost_per_million_output_tokens>(
               "cost_per_million_output_tokens",
               "the decode steps' time over the tokens that they keep; null without any")
@@ -266,9 +265,9 @@ Type fields_of(const Fields<Generation>&) {
           .of<&G::estimate, &E::spending, &S::power_basis>(
               "power_basis", "\"board power, upper bound\" or \"measured shares of board power\"")
           .when([](const G& g) { return g.estimate->spending.average_power_w.has_value(); })
-          .group<&drafted>("draft", "what drafts; only with `--draft`")
+          .group<&drafted>("draft", "what drafts; only with `draft`")
           .only_when([](const G& g) { return g.setup->draft.has_value(); })
-          .json<&G::room>("kv", "the KV cache as an engine sizes it; only with `--kv-utilisation`")
+          .json<&G::room>("kv", "the KV cache as an engine sizes it; only with `kv-utilisation`")
           .only_when([](const G& g) { return g.room.has_value(); })
           .flat("memory", "of one device, with a pipeline of the fullest stage",
                 [](const G& g) {
@@ -288,10 +287,10 @@ Type fields_of(const Fields<Generation>&) {
           .of<&G::estimate, &E::longest_context>(
               "longest_context_tokens: longest context",
               "prompt and generated tokens of a sequence that fit at this batch; 0: none")
-          .row("draft_tokens: tokens drafted", "that `--draft` proposes for a step",
+          .row("draft_tokens: tokens drafted", "that `draft` proposes for a step",
                [](const G& g) { return g.setup->draft->tokens; })
           .when([](const G& g) { return g.setup->draft.has_value(); })
-          .row("kept_tokens", "that a step keeps on the mean, with `--draft` or `--verify`",
+          .row("kept_tokens", "that a step keeps on the mean, with `draft` or `verify`",
                [](const G& g) { return g.setup->serving.accepted; })
           .when([](const G& g) { return g.setup->serving.verify > 1; })
           .row<&G::parameters>("parameters", "of the model")
@@ -300,8 +299,8 @@ Type fields_of(const Fields<Generation>&) {
           .of<&G::curve>("context_curve: over the context",
                          "over the tokens of every sequence, at this batch: powers of two, the request's own length, "
                          "the longest that fits and what the model is made for"),
-      "prefill, then decode when more than one token is generated, then with `--draft` all that drafts for one of its "
-      "steps; with `--phase` one of the two; with `--step` that step at the end. With `--prefill-chunk` the steps of "
+      "prefill, then decode when more than one token is generated, then with `draft` all that drafts for one of its "
+      "steps; with `phase` one of the two; with `step` that step at the end. With `prefill-chunk` the steps of "
       "the "
       "prefill are the pieces of the prompt; a piece whose ops are others begins a phase of its own (`prefill_2`, …): "
       "the one after the first, where caches or states are read that the first has none of, or the last, which may be "
@@ -430,7 +429,7 @@ Type fields_of(Fields<LayerRun> f) {
 
 Type fields_of(Fields<TrainingStage> f) {
   return f.of<&TrainingStage::layers>("layers", "how many")
-      .of<&TrainingStage::runs>("runs", "of layers, several with `--interleave`");
+      .of<&TrainingStage::runs>("runs", "of layers, several with `interleave`");
 }
 
 Type training_memory(Fields<Training> f) {

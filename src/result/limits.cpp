@@ -119,7 +119,7 @@ Type fields_of(Fields<Limits> f) {
             }
             return notes;
           })
-      .of<&L::speculation>("speculation", "with `--draft` only")
+      .of<&L::speculation>("speculation", "with `draft` only")
       .only_when([](const L& l) { return l.speculation.has_value(); });
 }
 

@@ -89,7 +89,7 @@ Type fields_of(Fields<BandOf> f) {
 
 Type fields_of(Fields<graph::Plan> f) {
   using P = graph::Plan;
-  return f.of("text", "as `--plan` writes it", [](const P& p) { return graph::to_text(p); })
+  return f.of("text", "as `plan` writes it", [](const P& p) { return graph::to_text(p); })
       .of<&P::devices>("devices", "of the plan")
       .of<&P::tensor>("tensor", "degree of tensor parallelism")
       .of<&P::tensor_rows>("tensor_rows", "null: one-dimensional")
@@ -116,7 +116,7 @@ Type fields_of(Fields<cost::Memory> f) {
                      "of recurrent layers, all sequences; only of models that have such")
       .only_when([](const M& m) { return m.state.value > 0; })
       .of<&M::draft>("draft_weight_bytes: weights of the draft",
-                     "weights of what drafts (`--draft`), but for what it shares with the model")
+                     "weights of what drafts (`draft`), but for what it shares with the model")
       .only_when([](const M& m) { return m.draft.value > 0; })
       .of<&M::draft_cache>("draft_cache_bytes: KV cache of the draft",
                            "its KV cache and recurrent state, all sequences; of llama.cpp also its compute buffers")

@@ -183,7 +183,7 @@ Fields<R> answer_fields(Doc bands_doc) {
   return Fields<R>()
       .template json<&R::label>(
           "label",
-          "\"predicted: vllm on rtx4090\", with \", not fitted to this device\" for class defaults; with `--runtime "
+          "\"predicted: vllm on rtx4090\", with \", not fitted to this device\" for class defaults; with `runtime "
           "none` \"upper bound, uncalibrated\"; of training the profile's title")
       .json("extrapolated", "whether the request lies outside of what the profile was fitted on or compared with",
             [](const R& r) { return !r.beyond().empty(); })

@@ -110,7 +110,7 @@ Type serving_inputs(Fields<Serving> f) {
           [](const I& i) { return i.setup->execution.plan; })
       .of("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; })
       .of<&I::deployed, &serving::Deployed::settings>("engine", "whose rules it is, with its settings")
-      .of("draft_tokens", "that are proposed for each step; null without `--draft`",
+      .of("draft_tokens", "that are proposed for each step; null without `draft`",
           [](const I& i) { return i.setup->draft->tokens; })
       .when([](const I& i) { return i.setup->draft.has_value(); })
       .of("replicas", "engines; with prompts and decode apart those of both",
@@ -207,7 +207,7 @@ Type fields_of(Fields<Measured> f) {
       .of<&M::summary, &S::input_tokens_per_second>("input_tokens_per_second: prompt tokens/s", "of prompts, likewise")
       .of<&M::summary, &S::requests_per_second>("requests_per_second", "that end, likewise")
       .of<&M::summary, &S::goodput_per_second>("goodput_per_second: goodput (requests/s)",
-                                               "of them, those that meet all bounds of `--slo`; null without")
+                                               "of them, those that meet all bounds of `slo`; null without")
       .of<&M::summary, &S::met_share>("good_share: requests that meet all bounds",
                                       "… of those that ended; null without")
       .when([](const M& m) { return m.summary->goodput_per_second.has_value(); })
@@ -286,7 +286,7 @@ Type fields_of(Fields<Serving> f) {
       .json<&S::interrupted>("interrupted",
                              "true where it was ended early: the requests and seeds that had ended are in it")
       .only_when([](const S& s) { return s.interrupted; })
-      .of<&S::bounds>("slo", "each bound of `--slo`")
+      .of<&S::bounds>("slo", "each bound of `slo`")
       .group<&kv_used>("kv", "the KV cache")
       .of("bands",
           "how far the numbers go, over `seeds` and with all steps longer or shorter by the error that nine of ten are "
@@ -494,7 +494,7 @@ Type fields_of(Fields<CapacityTimes> f) {
       .of<&T::summary, &S::tpot, &serving::Distribution::mean>("tpot_mean_s", "likewise")
       .of<&T::summary, &S::tpot, &serving::Distribution::p95>("tpot_p95_s", "likewise")
       .of<&T::summary, &S::e2e, &serving::Distribution::mean>("e2e_mean_s: end to end mean", "likewise")
-      .of("slo", "each bound of `--slo`", [](const T& t) { return *t.bounds; })
+      .of("slo", "each bound of `slo`", [](const T& t) { return *t.bounds; })
       .of<&T::summary, &S::mean_batch>("mean_batch", "sequences in a step")
       .of<&T::summary, &S::busy_share>("utilisation", "share of the time in which steps run");
 }

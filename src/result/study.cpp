@@ -78,7 +78,7 @@ Type fields_of(Fields<SweepResult> f) {
       .when([](const S& s) { return !s.selection.empty(); })
       .of<&S::notes>("notes", "at how many points a field says nothing that `estimate` would refuse there")
       .only_when([](const S& s) { return !s.notes.empty(); })
-      .of<&S::front>("pareto", "of --pareto, what the front is of")
+      .of<&S::front>("pareto", "of `pareto`, what the front is of")
       .only_when([](const S& s) { return s.front.has_value(); })
       .of<&S::axes>("axes", "what changes")
       .of("columns", "of the rows",

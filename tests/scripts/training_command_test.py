@@ -174,7 +174,7 @@ class Training(ProgramTest):
         self.assertIn("±3.5 % (9 of 10 within", self.output(*inside))
         ways = {("--recompute", "full", "--seq", "8192"): "sequences of 8,192 tokens (measured with 2,048)",
                 ("--recompute", "full", "--dp", "2", "--zero", "3"): "ZeRO 3 (measured without)",
-                ("--recompute", "selective"): "recompute selective without --megatron-sp",
+                ("--recompute", "selective"): "recompute selective without sequence parallelism",
                 ("--recompute", "full", "--options", "flash_attention"): "options flash_attention (measured with none)"}
         for way, reason in ways.items():
             words = [*base, "--global-batch", "8" if "--dp" in way else "4", *way]
