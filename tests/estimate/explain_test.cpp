@@ -52,7 +52,8 @@ void check_rules(const Explanation& x) {
 std::size_t check_everything(Estimator& estimator, const Scenario& scenario) {
   const Estimate e = estimator.run(scenario);
   const std::vector<std::string> paths = explainable_paths(estimator, e);
-  for (const std::string& path : paths) {
+  for (std::size_t i = 0; i < paths.size(); i += test::kSanitized ? 10 : 1) {
+    const std::string& path = paths[i];
     try {
       const Explanation x = explain(estimator, e, path);
       if (x.path != path) CHECK(x.path == path);

@@ -4,7 +4,9 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/list.h"
 #include "hardware/runtime_profile.h"
+#include "mapper/roofline/efficiency.h"
 #include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper {
@@ -16,6 +18,11 @@ inline KernelDevice round_device() {
 // The same with memory that takes no time.
 inline KernelDevice compute_device() {
   return {.matrix = 1e14, .unpacked = 1e14, .bandwidth = 1e30, .cache = 1e7, .cores = 10};
+}
+
+// Whether a fit is told that the op's time may change with the parameter.
+inline bool depends(const graph::Op& op, std::size_t parameter, const hardware::KernelChoices& choices) {
+  return contains(parameters_of(op, choices), parameter);
 }
 
 inline double gemm_seconds(const KernelDevice& device, const hardware::ParameterValues& values,

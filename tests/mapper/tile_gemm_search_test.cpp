@@ -63,7 +63,7 @@ TEST_CASE("the search finds what trying every mapping finds") {
   Random random(5);
   std::int64_t searched = 0;
   std::int64_t all = 0;
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < test::cases(600); ++i) {
     const GemmProblem p = random_gemm(random, i % 10 == 0 ? 500 : 100);
     std::int64_t before = search.evaluated();
     const std::vector<Choice<GemmProblem>> best = search.best(p, 1);

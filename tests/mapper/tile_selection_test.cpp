@@ -84,7 +84,7 @@ Missed missed_of_twenty(std::uint64_t seed, int problems) {
 }
 
 TEST_CASE("of twenty mappings none is faster than the one selected by more than a hundredth") {
-  CHECK(missed_of_twenty(1, 60).problems == 0);
+  CHECK(missed_of_twenty(1, test::cases(60)).problems == 0);
 }
 TEST_CASE("of twenty mappings of a thousand problems few are faster by more than a hundredth", "[.long]") {
   const Missed missed = missed_of_twenty(2, 1000);
@@ -111,7 +111,7 @@ Missed missed_of(std::uint64_t seed, int products) {
 }
 
 TEST_CASE("on meshes with fast and slow links three mappings are as good as a hundred for all but few") {
-  const Missed missed = missed_of(5, 6);
+  const Missed missed = missed_of(5, test::cases(6));
   CHECK(missed.problems <= 1);
   CHECK(missed.worst < 0.03);
 }
@@ -178,7 +178,7 @@ Slower slower_of(std::uint64_t seed, int problems) {
 }
 
 TEST_CASE("an array with twice of something is not slower by more than a hundredth") {
-  CHECK(slower_of(1, 40).arrays == 0);
+  CHECK(slower_of(1, test::cases(40)).arrays == 0);
 }
 // The climb can end beside what it found on the lesser array.
 TEST_CASE("of 3,702 arrays with twice of something one in a thousand is slower by a hundredth, none by two",

@@ -13,10 +13,6 @@
 namespace llmperf::mapper::video_kernel_test {
 namespace {
 
-bool depends(const graph::Op& op, std::size_t parameter, const hardware::KernelChoices& choices) {
-  return contains(parameters_of(op, choices), parameter);
-}
-
 using enum hardware::Parameter;
 
 const hardware::Device& h100() {

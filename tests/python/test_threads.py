@@ -92,7 +92,11 @@ class Interrupts(unittest.TestCase):
             time.sleep(1)
             process.send_signal(signal.SIGINT)
             start = time.perf_counter()
-            out, _ = process.communicate(timeout=60)
+            try:
+                out, _ = process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:  # leaving the block waits for the process, for ever where it does not end
+                process.kill()
+                raise
             print(f"Ctrl-C: {time.perf_counter() - start:.2f} s", file=sys.stderr)
         self.assertEqual(out.split(), ["stopped", "point"])
 
