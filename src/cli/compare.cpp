@@ -1,6 +1,6 @@
 // `llmperf compare`: what lies between two results or more, saved ones or those of a request, of the same request with
 // some fields changed and on other devices; or what each runtime option between two sets is worth, and where.
-#include "estimate/compare.h"
+#include "result/compare.h"
 
 #include <fmt/format.h>
 
@@ -216,13 +216,10 @@ Answer compare_requests(const CompareFlags& flags) {
 
 // ---- Runtime options, one by one.
 
-constexpr const char* kSecondSet = "with --with";
-
 // Messages name the flag that was given.
-template <class Choose>
-auto second_choices(Choose&& choose) {
+hardware::RuntimeOptions second_options(const Resolved& r, const std::string& with) {
   try {
-    return choose();
+    return other_options(r, with);
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = worded(error).diagnostics();
     constexpr std::string_view kFlag = "--options:";
@@ -233,29 +230,27 @@ auto second_choices(Choose&& choose) {
   }
 }
 
-// `where`: that it does not fit, and how much it needs.
-template <class Steps, class Where>
-std::optional<Error> infeasible_step(const Steps& steps, const Where& where) {
-  for (const auto* step : {&steps.front(), &steps.back()}) {
-    if (step->fits) continue;
-    return Error::infeasible(where(*step),
-                             fmt::format("llmperf estimate --options {} says what would make it fit", step->options));
+// `what` is estimated; `times`: what its two times are called, null: nothing is said of one that is slower.
+template <class Compared>
+Answer options_answer(const CompareFlags& flags, const Resolved& r, const std::string& what,
+                      const std::array<const char*, 2>& times, const Compared& compared) {
+  Answer answer{report::compare_report(compared)};
+  const auto& first = compared.comparison->steps.front();
+  const auto& last = compared.comparison->steps.back();
+  if (!first.fits || !last.fits) {
+    const auto& step = first.fits ? last : first;
+    const Bytes capacity = *r.device.dram().capacity;
+    const bool on_device = step.memory > capacity;
+    const std::string needs =
+        fmt::format(": needs {}, has {}", format_bytes_binary(step.memory), format_bytes_binary(capacity));
+    answer.error = Error::infeasible(
+        fmt::format("{} does not fit on {} with --options {}{}", what,
+                    on_device ? r.device.name : "the host, " + r.host.name, step.options, on_device ? needs : ""),
+        fmt::format("llmperf estimate --options {} says what would make it fit", step.options));
   }
-  return std::nullopt;
-}
-
-Answer compare_videos(const CompareFlags& flags, const Resolved& r, const std::string& execution) {
-  const estimate::VideoChoices& first = std::get<request::Video>(r.work).choices;
-  const auto second = second_choices([&] { return video_choices_with_options(r, flags.with); });
-  const estimate::VideoSetup setup = make_video_setup(r.video, r.device, first);
-  const estimate::Comparison comparison = estimate::compare(r.video, r.device, first, second, execution);
-  Answer answer{report::compare_report(setup, comparison)};
-  const auto& steps = comparison.steps;
-  answer.error = infeasible_step(steps, [&](const estimate::CompareStep& step) {
-    return fmt::format("{} does not fit on {} with --options {}: needs {}, has {}", r.video.name, r.device.name,
-                       step.options, format_bytes_binary(step.memory), format_bytes_binary(*r.device.dram().capacity));
-  });
-  judge(flags, answer, "generation", steps.front().times[1].time, steps.back().times[1].time, kSecondSet);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i]) judge(flags, answer, times[i], first.times[i].time, last.times[i].time, "with --with");
+  }
   return answer;
 }
 
@@ -267,25 +262,17 @@ Answer compare_options(const CompareFlags& flags) {
   service::refuse_beside(asked);
   const auto resolved = resolve(asked, sources, request::Unused::taken);
   const Resolved& r = *resolved;
-  if (std::holds_alternative<request::Video>(r.work)) return compare_videos(flags, r, execution);
+  const hardware::RuntimeOptions second = second_options(r, flags.with);
+  if (const auto* video = std::get_if<request::Video>(&r.work)) {
+    const estimate::VideoSetup setup = make_video_setup(r.video, r.device, video->choices);
+    const auto comparison = estimate::compare(r.video, r.device, video->choices, second, execution);
+    return options_answer(flags, r, r.video.name, {nullptr, "generation"},
+                          result::VideoComparison{&setup, &comparison});
+  }
   const auto& text = std::get<request::Generation>(r.work);
-  const auto second = second_choices([&] { return choices_with_options(r, flags.with); });
-  const estimate::Comparison comparison =
-      estimate::compare(r.model(), r.device, text.choices, second, execution, text.scenario);
-  Answer answer{report::compare_report(text.estimator->setup(), text.scenario, execution, comparison)};
-  const auto& steps = comparison.steps;
-  answer.error = infeasible_step(steps, [&](const estimate::CompareStep& step) {
-    const Bytes capacity = *r.device.dram().capacity;
-    const bool on_device = step.memory > capacity;
-    return fmt::format(
-        "{} at batch {} does not fit on {} with --options {}{}", r.model().name, text.scenario.batch,
-        on_device ? r.device.name : "the host, " + r.host.name, step.options,
-        on_device ? fmt::format(": needs {}, has {}", format_bytes_binary(step.memory), format_bytes_binary(capacity))
-                  : "");
-  });
-  judge(flags, answer, "TTFT", steps.front().times[0].time, steps.back().times[0].time, kSecondSet);
-  judge(flags, answer, "TPOT", steps.front().times[1].time, steps.back().times[1].time, kSecondSet);
-  return answer;
+  const auto comparison = estimate::compare(r.model(), r.device, text.choices, second, execution, text.scenario);
+  return options_answer(flags, r, fmt::format("{} at batch {}", r.model().name, text.scenario.batch), {"TTFT", "TPOT"},
+                        result::TextComparison{&text.estimator->setup(), text.scenario, execution, &comparison});
 }
 
 Answer compare_answer(const CompareFlags& flags, const Context& context) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include "base/integer.h"
@@ -119,9 +118,10 @@ struct Compared {
   std::vector<OpGroup> classes;
 };
 
-// `estimate`: of changed choices.
-Comparison compared(const WorkloadChoices& first, const RuntimeOptions& last, std::string_view execution,
-                    Workload workload, const std::function<Compared(const WorkloadChoices&)>& estimate) {
+// `estimate`: of the choices with other options.
+template <class Setup, class Choices, class Run>
+Comparison<Setup> compared(const Choices& first, const RuntimeOptions& last, std::string_view execution,
+                           Workload workload, const Run& estimate) {
   const hardware::RuntimeProfile* profile = first.profile;
   std::vector<OptionChange> changes = {{"", {}, first.runtime}};
   using Ladder = std::span<const hardware::RuntimeProfile::NamedOption>;
@@ -129,11 +129,11 @@ Comparison compared(const WorkloadChoices& first, const RuntimeOptions& last, st
        option_changes(first.runtime, last, profile ? Ladder(profile->ladder) : Ladder(), workload)) {
     changes.push_back(std::move(change));
   }
-  Comparison result;
+  Comparison<Setup> result;
   std::optional<Compared> at_first;
   std::optional<Compared> before;  // of the last set that fits
   for (const OptionChange& change : changes) {
-    WorkloadChoices choices = first;
+    Choices choices = first;
     choices.runtime = change.options;
     if (profile) choices.run_as(hardware::resolve_execution(*profile, change.options, execution));
     CompareStep& step = result.steps.emplace_back();
@@ -141,8 +141,7 @@ Comparison compared(const WorkloadChoices& first, const RuntimeOptions& last, st
     step.switches = change.switches;
     step.options = profile ? hardware::format_profile_options(*profile, choices.runtime)
                            : hardware::format_runtime_options(choices.runtime, workload);
-    step.dispatch = choices.dispatch;
-    step.decode_dispatch = choices.decode_dispatch;
+    if (profile) step.dispatch = choices.dispatch, step.decode_dispatch = choices.decode_dispatch;
     Compared now = estimate(choices);
     step.memory = now.outcome.memory.total();
     step.fits = now.outcome.fits;
@@ -223,26 +222,19 @@ PhaseDifference phase_difference(const Phase& before, const Phase& after) {
   return result;
 }
 
-Comparison compare(const model::Decoder& model, const hardware::Device& device, const Choices& first,
-                   const Choices& second, std::string_view execution, const Scenario& scenario) {
-  return compared(first, second.runtime, execution, Workload::language, [&](const WorkloadChoices& changed) {
-    Choices choices = first;
-    static_cast<WorkloadChoices&>(choices) = changed;
+Comparison<Setup> compare(const model::Decoder& model, const hardware::Device& device, const Choices& first,
+                          const RuntimeOptions& last, std::string_view execution, const Scenario& scenario) {
+  return compared<Setup>(first, last, execution, Workload::language, [&](const Choices& choices) {
     Estimate e = Estimator(make_setup(model, device, choices)).run(scenario);
-    const std::array<std::optional<Seconds>, 2> times = {e.ttft, e.tpot};
-    return Compared{std::move(e), times, 0, {}};
+    return Compared{e, {e.ttft, e.tpot}, 0, {}};
   });
 }
 
-Comparison compare(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& first,
-                   const VideoChoices& second, std::string_view execution) {
-  return compared(first, second.runtime, execution, Workload::video, [&](const WorkloadChoices& changed) {
-    VideoChoices choices = first;
-    static_cast<WorkloadChoices&>(choices) = changed;
+Comparison<VideoSetup> compare(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& first,
+                               const RuntimeOptions& last, std::string_view execution) {
+  return compared<VideoSetup>(first, last, execution, Workload::video, [&](const VideoChoices& choices) {
     VideoEstimate e = VideoEstimator(make_video_setup(model, device, choices)).run();
-    const std::array<std::optional<Seconds>, 2> times = {e.step, e.generation};
-    const double utilisation = e.step_utilisation;
-    return Compared{e, times, utilisation, e.classes};
+    return Compared{e, {e.step, e.generation}, e.step_utilisation, e.classes};
   });
 }
 

@@ -63,11 +63,11 @@ struct ClassDifference {
 };
 
 struct CompareStep {
-  std::string option;                                       // empty: the first set
-  std::vector<std::string> switches;                        // see OptionChange
-  std::string options;                                      // all that are on, as --options takes them
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile; see Platform
-  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
+  std::string option;                          // empty: the first set
+  std::vector<std::string> switches;           // see OptionChange
+  std::string options;                         // all that are on, as --options takes them
+  std::optional<hardware::Dispatch> dispatch;  // with a profile; see Platform
+  std::optional<hardware::Dispatch> decode_dispatch;
   Bytes memory;
   bool fits = false;
   // Only when it fits; gains are against the last step before that does, and so are the differences, of which the first
@@ -83,17 +83,20 @@ struct CompareStep {
   std::vector<PhaseDifference> phases;
   std::vector<ClassDifference> classes;  // of video: of a denoising step, the largest gain first
 };
+// Of text or of video, as the setup is.
+template <class Setup>
 struct Comparison {
-  std::vector<CompareStep> steps;  // the first set, then one for each change
+  struct Step : CompareStep {};
+  std::vector<Step> steps;  // the first set, then one for each change
   // Of the whole difference; empty unless both sets fit.
   std::vector<PhaseDifference> phases;
   std::vector<ClassDifference> classes;
 };
-// `first` and `second` differ in what --options and --execution choose. `execution` is what was asked for: how a
-// runtime runs can depend on the options.
-Comparison compare(const model::Decoder& model, const hardware::Device& device, const Choices& first,
-                   const Choices& second, std::string_view execution, const Scenario& scenario);
-Comparison compare(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& first,
-                   const VideoChoices& second, std::string_view execution);
+// From the options of `first` to others. `execution` is what was asked for: how a runtime runs can depend on the
+// options.
+Comparison<Setup> compare(const model::Decoder& model, const hardware::Device& device, const Choices& first,
+                          const hardware::RuntimeOptions& last, std::string_view execution, const Scenario& scenario);
+Comparison<VideoSetup> compare(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& first,
+                               const hardware::RuntimeOptions& last, std::string_view execution);
 
 }  // namespace llmperf::estimate

@@ -10,12 +10,6 @@
 namespace llmperf {
 struct Explanation;
 }
-namespace llmperf::estimate {
-struct Setup;
-struct Scenario;
-struct Comparison;
-struct VideoSetup;
-}  // namespace llmperf::estimate
 namespace llmperf::measure {
 struct Validation;
 struct Calibration;
@@ -51,6 +45,8 @@ struct GgufLimits;
 struct CollectiveStudy;
 struct Difference;
 struct Differences;
+struct TextComparison;
+struct VideoComparison;
 struct Explainable;
 struct MappingStudy;
 struct SelfTest;
@@ -84,11 +80,9 @@ Report capacity_report(const result::CapacityResult& result);
 Report parallel_report(const ParallelStudy& study);
 Report strategy_report(const StrategyStudy& study);
 
-// `llmperf compare` of two sets of options. `setup`: of the first set. `execution`: as asked for, empty for the
-// runtime's own.
-Report compare_report(const estimate::Setup& setup, const estimate::Scenario& scenario, const std::string& execution,
-                      const estimate::Comparison& comparison);
-Report compare_report(const estimate::VideoSetup& setup, const estimate::Comparison& comparison);
+// `llmperf compare` of two sets of options.
+Report compare_report(const TextComparison& compared);
+Report compare_report(const VideoComparison& compared);
 
 // `llmperf list` and `llmperf show`.
 Report model_report(const ModelShown& shown);

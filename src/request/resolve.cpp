@@ -372,6 +372,10 @@ estimate::Choices choose(const Resolved& r) {
 
 namespace {
 
+hardware::Workload options_workload(const Resolved& r) {
+  return r.workload() == Workload::video ? hardware::Workload::video : hardware::Workload::language;
+}
+
 // A list of options that comes to what the stack does without it.
 template <class Refuse>
 void check_options(const Resolved& r, const Refuse& refuse) {
@@ -381,9 +385,8 @@ void check_options(const Resolved& r, const Refuse& refuse) {
   if (*q.options != "none" && *q.options != "baseline" && !q.options->starts_with("all")) return;
   Request plain = q;
   plain.options.reset();
-  const auto workload = r.workload() == Workload::video ? hardware::Workload::video : hardware::Workload::language;
-  const auto given = choose_execution(q, r.device, r.runtime(), workload);
-  const auto own = choose_execution(plain, r.device, r.runtime(), workload);
+  const auto given = choose_execution(q, r.device, r.runtime(), options_workload(r));
+  const auto own = choose_execution(plain, r.device, r.runtime(), options_workload(r));
   const bool same = given.options == own.options && given.prefill == own.prefill && given.decode == own.decode;
   refuse(same && *q.options != hardware::format_runtime_options(own.options),
          fmt::format("`options` {}: the stack of profile {} does the same without it", *q.options, r.profile->name));
@@ -726,12 +729,6 @@ void read_sub_mesh(std::string_view text, graph::Plan& plan) {
   if (plan.tensor == 1) plan.sequence_parallel = false;
 }
 
-void choose_video_execution(const Resolved& r, const Request& q, estimate::VideoChoices& choices) {
-  const auto execution = choose_execution(q, r.device, r.runtime(), hardware::Workload::video);
-  choices.run_as(execution);
-  choices.profile = r.runtime();
-}
-
 void make_video(Resolved& r, Unused unused) {
   const Request& q = r.asked;
   if (q.weights && model::gguf_weights(*q.weights) != nullptr) {
@@ -744,7 +741,8 @@ void make_video(Resolved& r, Unused unused) {
   c.activations = q.activations;
   c.text_weights = q.text_weights;
   c.tiles = choose_tiles(q, r.device, r.runtime());
-  choose_video_execution(r, q, c);
+  c.run_as(choose_execution(q, r.device, r.runtime(), hardware::Workload::video));
+  c.profile = r.runtime();
   c.reserve = q.reserve;
   c.price = r.price;
   c.plan = choose_plan(q, r.video);
@@ -789,20 +787,10 @@ std::vector<estimate::VideoStage> stages_value(const std::string& text, const gr
   return stages;
 }
 
-estimate::Choices choices_with_options(const Resolved& r, const std::string& options) {
+hardware::RuntimeOptions other_options(const Resolved& r, const std::string& options) {
   Request other = r.asked;
   other.options = options;
-  estimate::Choices choices = std::get<Generation>(r.work).choices;
-  choices.run_as(choose_execution(other, r.device, r.runtime(), hardware::Workload::language));
-  return choices;
-}
-
-estimate::VideoChoices video_choices_with_options(const Resolved& r, const std::string& options) {
-  Request other = r.asked;
-  other.options = options;
-  estimate::VideoChoices choices = std::get<Video>(r.work).choices;
-  choose_video_execution(r, other, choices);
-  return choices;
+  return choose_execution(other, r.device, r.runtime(), options_workload(r)).options;
 }
 
 // ---- The passes in their order.

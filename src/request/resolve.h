@@ -100,9 +100,8 @@ estimate::Choices choose_schemes(const Request& request, const hardware::Device&
                                  const hardware::RuntimeProfile* profile = nullptr);
 estimate::Choices choose(const Resolved& resolved);  // all but what drafts
 estimate::Serving serving_of(const Request& request);
-// The same request with other options, as `compare` holds them against each other; `options`: as the field takes them.
-estimate::Choices choices_with_options(const Resolved& resolved, const std::string& options);
-estimate::VideoChoices video_choices_with_options(const Resolved& resolved, const std::string& options);
+// Those of the same request with another `options`, as `compare` holds them against each other.
+hardware::RuntimeOptions other_options(const Resolved& resolved, const std::string& options);
 
 // "2xrtx3090+rtx3060": one name for each device. A file's name may look like a list. Throws Error(bad_input) for very
 // many.

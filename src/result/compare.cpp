@@ -57,8 +57,8 @@ Type compared_video_inputs(Fields<VideoComparison> f) {
 // How steps are launched.
 Type dispatches(Fields<TextCompareStep> f) {
   using T = TextCompareStep;
-  return f.of<&T::step, &estimate::CompareStep::dispatch>("prefill", "the prefill")
-      .of<&T::step, &estimate::CompareStep::decode_dispatch>("decode", "a decode step");
+  return f.of("prefill", "the prefill", [](const T& t) { return *t.dispatch; })
+      .of("decode", "a decode step", [](const T& t) { return *t.decode_dispatch; });
 }
 
 Type fields_of(Fields<estimate::OpSide> f) {
@@ -113,44 +113,41 @@ Type fields_of(Fields<estimate::PhaseDifference> f) {
 
 namespace {
 
-using Step = estimate::CompareStep;
-
 template <class T>
 Fields<T> option_fields() {
   return Fields<T>()
-      .template of<&T::step, &Step::option>("option", "that is switched on, or off with \"no_\"; null: the first set")
-      .when([](const T& t) { return !t.step->option.empty(); })
-      .template of<&T::step, &Step::switches>("switches", "of the runtime that it turns")
-      .row("switches", "of the runtime that it turns", [](const T& t) { return join(t.step->switches, "+"); })
-      .template of<&T::step, &Step::options>("options", "all that are on");
+      .template of<&T::option>("option", "that is switched on, or off with \"no_\"; null: the first set")
+      .when([](const T& t) { return !t.option.empty(); })
+      .template of<&T::switches>("switches", "of the runtime that it turns")
+      .row("switches", "of the runtime that it turns", [](const T& t) { return join(t.switches, "+"); })
+      .template of<&T::options>("options", "all that are on");
 }
 
 // The two times of a step and what they gain.
 template <class T>
 Fields<T> with_times(Fields<T> fields, const char* const (&keys)[4], const char* const (&docs)[2]) {
   return std::move(fields)
-      .template of<&T::step, &Step::fits>("fits", "when false, times are null")
-      .template of<&T::step, &Step::memory>("memory_bytes", "needed")
-      .of(keys[0], docs[0], [](const T& t) { return t.step->times[0].time; })
-      .of(keys[1], docs[1], [](const T& t) { return t.step->times[1].time; })
-      .of(keys[2], "against the last step before that fits", [](const T& t) { return t.step->times[0].gain; })
-      .of(keys[3], "likewise", [](const T& t) { return t.step->times[1].gain; });
+      .template of<&T::fits>("fits", "when false, times are null")
+      .template of<&T::memory>("memory_bytes", "needed")
+      .of(keys[0], docs[0], [](const T& t) { return t.times[0].time; })
+      .of(keys[1], docs[1], [](const T& t) { return t.times[1].time; })
+      .of(keys[2], "against the last step before that fits", [](const T& t) { return t.times[0].gain; })
+      .of(keys[3], "likewise", [](const T& t) { return t.times[1].gain; });
 }
 
 }  // namespace
 
 Type fields_of(const Fields<TextCompareStep>&) {
   using T = TextCompareStep;
-  constexpr auto profile = [](const T& t) { return t.profile; };
   return with_times(option_fields<T>()
-                        .where(profile)
+                        .where([](const T& t) { return t.dispatch.has_value(); })
                         .group<&dispatches>("execution", "how steps are launched; null without a profile")
-                        .row<&T::step, &Step::dispatch>("prefill_execution", "how it is launched")
-                        .row<&T::step, &Step::decode_dispatch>("decode_execution", "how it is launched")
+                        .row<&T::dispatch>("prefill_execution", "how it is launched")
+                        .row<&T::decode_dispatch>("decode_execution", "how it is launched")
                         .always(),
                     {"ttft_s", "tpot_s", "ttft_gain_s: gain of TTFT", "tpot_gain_s: gain of TPOT"},
                     {"the prefill", "the mean decode step; null with one generated token"})
-      .of<&T::step, &Step::phases>("phases", "against that step");
+      .of<&T::phases>("phases", "against that step");
 }
 
 Type fields_of(const Fields<VideoCompareStep>&) {
@@ -159,41 +156,30 @@ Type fields_of(const Fields<VideoCompareStep>&) {
              option_fields<S>(),
              {"step_s", "generation_s", "step_gain_s: gain of a step", "generation_gain_s: gain of the generation"},
              {"a denoising step", "the generation"})
-      .of<&S::step, &Step::step_utilisation>("step_utilisation", "of the matrix peak")
-      .when([](const S& s) { return s.step->fits; })
-      .of<&S::step, &Step::classes>("classes", "of a step, against that step, the largest gain first");
+      .of<&S::step_utilisation>("step_utilisation", "of the matrix peak")
+      .when([](const S& s) { return s.fits; })
+      .of<&S::classes>("classes", "of a step, against that step, the largest gain first");
 }
 
 Type fields_of(Fields<TextComparison> f) {
   using C = TextComparison;
+  using T = estimate::Comparison<estimate::Setup>;
   return f.of("label", "the profile both sets run under", [](const C& c) { return profile_label(*c.setup); })
       .group<&compared_inputs>("inputs", "the request")
-      .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
-      .of<&C::comparison, &estimate::Comparison::phases>("phases", "of the whole difference; none unless both fit")
+      .of<&C::comparison, &T::steps>("steps", "the first set, then one option after the other")
+      .of<&C::comparison, &T::phases>("phases", "of the whole difference; none unless both fit")
       .of<&C::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
 }
 
 Type fields_of(Fields<VideoComparison> f) {
   using C = VideoComparison;
-  using V = estimate::Comparison;
+  using V = estimate::Comparison<estimate::VideoSetup>;
   return f.of("label", "the profile both sets run under", [](const C& c) { return profile_label(*c.setup); })
       .group<&compared_video_inputs>("inputs", "the request")
-      .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
+      .of<&C::comparison, &V::steps>("steps", "the first set, then one option after the other")
       .of<&C::comparison, &V::classes>("classes", "of the whole difference; none unless both fit")
       .of<&C::comparison, &V::phases>("phases", "likewise")
       .of<&C::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
-}
-
-std::vector<TextCompareStep> steps_of(const TextComparison& c) {
-  std::vector<TextCompareStep> steps;
-  for (const estimate::CompareStep& step : c.comparison->steps) steps.push_back({&step, c.setup->profile != nullptr});
-  return steps;
-}
-
-std::vector<VideoCompareStep> steps_of(const VideoComparison& c) {
-  std::vector<VideoCompareStep> steps;
-  for (const estimate::CompareStep& step : c.comparison->steps) steps.push_back({&step});
-  return steps;
 }
 
 }  // namespace llmperf::result

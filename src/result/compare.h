@@ -12,24 +12,16 @@ struct TextComparison {
   const estimate::Setup* setup;
   estimate::Scenario scenario;
   std::string execution;  // as asked for, empty for the runtime's own
-  const estimate::Comparison* comparison;
+  const estimate::Comparison<estimate::Setup>* comparison;
 };
 struct VideoComparison {
   const estimate::VideoSetup* setup;
-  const estimate::Comparison* comparison;
+  const estimate::Comparison<estimate::VideoSetup>* comparison;
 };
 
 // A step of one; its columns are those of the CSV.
-struct TextCompareStep {
-  const estimate::CompareStep* step;
-  bool profile = false;
-};
-std::vector<TextCompareStep> steps_of(const TextComparison& c);
-struct VideoCompareStep {
-  const estimate::CompareStep* step;
-};
-std::vector<VideoCompareStep> steps_of(const VideoComparison& c);
-
+using TextCompareStep = estimate::Comparison<estimate::Setup>::Step;
+using VideoCompareStep = estimate::Comparison<estimate::VideoSetup>::Step;
 Type fields_of(const Fields<TextCompareStep>&);
 Type fields_of(const Fields<VideoCompareStep>&);
 Type fields_of(Fields<TextComparison> f);

@@ -11,7 +11,6 @@ namespace llmperf::compare_test {
 
 using estimate::Choices;
 using estimate::CompareStep;
-using estimate::Comparison;
 using estimate::OpDifference;
 using estimate::OpEstimate;
 using estimate::OptionChange;
@@ -213,8 +212,8 @@ TEST_CASE("gains of the steps and of the ops add up to the difference of the two
     first.runtime = test::random_options(random);
     Choices second = first;
     second.runtime = switches_of(test::random_options(random), first.runtime);
-    const Comparison c =
-        estimate::compare(decoder("llama-2-70b"), device("atlas-800i-a2"), first, second, "", scenario);
+    const auto c =
+        estimate::compare(decoder("llama-2-70b"), device("atlas-800i-a2"), first, second.runtime, "", scenario);
     REQUIRE(c.steps.back().fits);
     double ttft = 0;
     double tpot = 0;
@@ -243,9 +242,9 @@ TEST_CASE("under a runtime each step runs as its options let it") {
   const Scenario scenario{4, 1024, 64};
   const auto run = [&](const char* execution) {
     return estimate::compare(decoder("llama-2-70b"), device("atlas-800i-a2"), choices_with(profile, "none", execution),
-                             choices_with(profile, "all", execution), execution, scenario);
+                             choices_with(profile, "all", execution).runtime, execution, scenario);
   };
-  const Comparison graph = run("graph");
+  const auto graph = run("graph");
   std::vector<std::string> names;
   for (const CompareStep& step : graph.steps) {
     names.push_back(step.option);
@@ -274,7 +273,8 @@ TEST_CASE("a set that does not fit has no times, and the next gain is against th
   Choices second = first;
   second.runtime = options("flash_attention,fused_qkv");
   const Scenario scenario{3, 16384, 8};
-  const Comparison c = estimate::compare(decoder("llama-2-70b"), device("atlas-800i-a2"), first, second, "", scenario);
+  const auto c =
+      estimate::compare(decoder("llama-2-70b"), device("atlas-800i-a2"), first, second.runtime, "", scenario);
   REQUIRE(c.steps.size() == 3);
   CHECK_FALSE(c.steps[0].fits);
   CHECK_FALSE(c.steps[0].times[0].time);
@@ -289,7 +289,7 @@ TEST_CASE("without decode steps there is nothing to compare in decode") {
   Choices first;
   first.runtime = options("none");
   Choices second;
-  const Comparison c = estimate::compare(decoder("qwen-7b"), device("h100-sxm"), first, second, "", {1, 128, 1});
+  const auto c = estimate::compare(decoder("qwen-7b"), device("h100-sxm"), first, second.runtime, "", {1, 128, 1});
   CHECK(c.phases.size() == 1);
   CHECK_FALSE(c.steps.back().times[1].time);
   CHECK(c.steps.back().times[1].gain.value == 0);

@@ -110,8 +110,9 @@ std::string largest_changes(const std::vector<Difference>& all, Seconds before) 
 }
 
 // What both kinds say first. `times`: what the two are called; `example`: switches that a profile may know.
-Fields headline(const estimate::Platform& platform, const std::vector<std::string>& notes, const Comparison& c,
-                const char* const (&times)[2], std::string_view example) {
+template <class Setup>
+Fields headline(const Setup& setup, const Comparison<Setup>& c, const char* const (&times)[2],
+                std::string_view example) {
   Fields f;
   const CompareStep& first = c.steps.front();
   const CompareStep& last = c.steps.back();
@@ -122,27 +123,28 @@ Fields headline(const estimate::Platform& platform, const std::vector<std::strin
   if (first.fits && last.fits && first.step_utilisation > 0) {
     f.add("matrix peak", "{} to {} of it in a step", Share{first.step_utilisation}, Share{last.step_utilisation});
   }
-  f.add("memory", "{} to {}", Held{first.memory}, of_capacity(last.memory, *platform.device->dram().capacity));
+  f.add("memory", "{} to {}", Held{first.memory}, of_capacity(last.memory, *setup.device->dram().capacity));
   if (c.steps.size() == 1) {
     // A runtime that always does what it can has no more in "all" than in "none".
     const std::string same = "the two sets of options are the same";
-    f.add("note", platform.profile ? fmt::format("{} to {}: {}", same, platform.profile->name, example) : same);
+    f.add("note", setup.profile ? fmt::format("{} to {}: {}", same, setup.profile->name, example) : same);
   }
-  for (const std::string& note : notes) f.add("note", note);
+  for (const std::string& note : setup.notes) f.add("note", note);
   return f;
 }
 
 std::string execution_text(const CompareStep& step) {
-  const std::string_view prefill = name(step.dispatch);
-  const std::string_view decode = name(step.decode_dispatch);
+  const std::string_view prefill = name(*step.dispatch);
+  const std::string_view decode = name(*step.decode_dispatch);
   std::string text = prefill == decode ? std::string(decode) : fmt::format("{} / {}", prefill, decode);
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
 }
 
 // `last`: behind a comma the heading of what the last column has of a step; empty: there is none.
-template <class Last>
-Table step_table(const Comparison& c, std::string_view first, std::string_view second, std::string_view last, Last of) {
+template <class Setup, class Last>
+Table step_table(const Comparison<Setup>& c, std::string_view first, std::string_view second, std::string_view last,
+                 Last of) {
   Table t = titled("One option after the other (gain: time saved; share: of the row above)",
                    fmt::format("<option, {}, gain, share, {}, gain, share{}", first, second, last));
   for (const CompareStep& step : c.steps) {
@@ -160,7 +162,10 @@ Table step_table(const Comparison& c, std::string_view first, std::string_view s
   return t;
 }
 
-Document document(const Setup& setup, const estimate::Scenario& s, const Comparison& c) {
+Document document(const TextComparison& compared) {
+  const Setup& setup = *compared.setup;
+  const estimate::Scenario& s = compared.scenario;
+  const Comparison<Setup>& c = *compared.comparison;
   const graph::Execution& x = setup.execution;
   const bool encodes = setup.encodes();
   std::string request = fmt::format("batch {}, prompt {}{}; weights {}, {}activations {}; options {} to {}", s.batch,
@@ -172,8 +177,7 @@ Document document(const Setup& setup, const estimate::Scenario& s, const Compari
       Heading{fmt::format("Runtime options: {} on {}", x.model->name, title_text(*setup.device, x.plan.devices())),
               profile_label(setup)},
       Paragraph{std::move(request)},
-      headline(setup, setup.notes, c, {"prefill", "decode step"},
-               "name switches, as in all,no_fused_qkv, or take --runtime none"),
+      headline(setup, c, {"prefill", "decode step"}, "name switches, as in all,no_fused_qkv, or take --runtime none"),
       step_table(c, "prefill", "decode step", setup.profile ? ", <runs as" : "", execution_text)};
   Table where{"Where each gain is (ops whose time differs most; negative: they cost more)", {{"option", true}}, {}};
   for (const CompareStep& step : c.steps) {
@@ -194,12 +198,14 @@ Document document(const Setup& setup, const estimate::Scenario& s, const Compari
   return doc;
 }
 
-Document document(const VideoSetup& setup, const Comparison& c) {
+Document document(const VideoComparison& compared) {
+  const VideoSetup& setup = *compared.setup;
+  const Comparison<VideoSetup>& c = *compared.comparison;
   Document doc{Heading{fmt::format("Runtime options: {} on {}", setup.execution.model->name,
                                    title_text(*setup.device, setup.devices())),
                        profile_label(setup)},
                Paragraph{fmt::format("{} to {}", request_text(setup), c.steps.back().options)},
-               headline(setup, setup.notes, c, {"denoising step", "generation"},
+               headline(setup, c, {"denoising step", "generation"},
                         "name switches that it lacks, as in fused_qk_norm,fused_modulate"),
                step_table(c, "step", "generation", ", of peak",
                           [](const CompareStep& s) { return s.fits ? format_share(s.step_utilisation) : "-"; })};
@@ -217,23 +223,20 @@ Document document(const VideoSetup& setup, const Comparison& c) {
 
 }  // namespace
 
-Report compare_report(const estimate::Setup& setup, const estimate::Scenario& scenario, const std::string& execution,
-                      const Comparison& comparison) {
-  const TextComparison result{&setup, scenario, execution, &comparison};
-  return {document(setup, scenario, comparison),
-          csv_of(steps_of(result),
+Report compare_report(const TextComparison& compared) {
+  return {document(compared),
+          csv_of(compared.comparison->steps,
                  "option, switches, options, prefill_execution, decode_execution, fits, "
                  "memory_bytes, ttft_s, ttft_gain_s, tpot_s, tpot_gain_s"),
-          result::document("llmperf.compare", result)};
+          result::document("llmperf.compare", compared)};
 }
 
-Report compare_report(const VideoSetup& setup, const Comparison& comparison) {
-  const result::VideoComparison result{&setup, &comparison};
-  return {document(setup, comparison),
-          csv_of(steps_of(result),
+Report compare_report(const VideoComparison& compared) {
+  return {document(compared),
+          csv_of(compared.comparison->steps,
                  "option, switches, options, fits, memory_bytes, step_s, step_gain_s, generation_s, "
                  "generation_gain_s, step_utilisation"),
-          result::document("llmperf.compare", result)};
+          result::document("llmperf.compare", compared)};
 }
 
 }  // namespace llmperf::report
