@@ -11,7 +11,6 @@
 #include "cli/files.h"
 #include "cli/output.h"
 #include "estimate/program.h"
-#include "hardware/runtime_execution.h"
 #include "program/blocks.h"
 #include "program/flatten.h"
 #include "program/partition.h"
@@ -31,8 +30,8 @@ constexpr std::int64_t kMaxTrips = 1'000'000'000;
 
 struct GraphFlags {
   std::string program;
-  request::Request request;  // hardware, runtime, execution, tile model, reserve
-  std::optional<std::int64_t> devices, devices_per_node;
+  request::Request request;  // hardware, runtime, execution, tile model, reserve, nodes
+  std::optional<std::int64_t> devices;
   std::string entry;
   std::vector<std::string> dims, trips, custom_calls;
   hlo::Fusion fuse = hlo::Fusion::none;
@@ -79,13 +78,6 @@ hlo::FlattenOptions flatten_options(const GraphFlags& f, const hlo::CustomCalls&
   return options;
 }
 
-// A compiled program is no step of a serving stack: the speed of light unless a profile is asked for.
-std::optional<hardware::RuntimeProfile> profile_of(const GraphFlags& f, const hardware::Device& device) {
-  if (!f.request.runtime || f.request.runtime == "none") return std::nullopt;
-  return hardware::load_runtime_profile(device, *f.request.runtime, hardware::UnknownRuntime::error,
-                                        hardware::Workload::language);
-}
-
 Error infeasible(const GraphFlags& f, const hardware::Device& device, const estimate::ProgramEstimate& e) {
   return Error::infeasible(fmt::format("{} does not fit on {}: needs {} ({} of it arguments and constants), has {}",
                                        f.program, device.name, format_bytes_binary(e.memory.total()),
@@ -116,17 +108,17 @@ Answer graph_answer(const GraphFlags& f, const Context& context) {
   hlo::CustomCalls calls = hlo::CustomCalls::built_in();
   for (const std::string& path : f.custom_calls) calls.add_file(path);
   const hlo::FlattenOptions options = flatten_options(f, calls);
-  const hardware::Device device = hardware::load_device(*f.request.hw);
-  const std::optional<hardware::RuntimeProfile> profile = profile_of(f, device);
-  estimate::WorkloadChoices choices;
-  choices.profile = profile ? &*profile : nullptr;
-  choices.tiles = request::choose_tiles(f.request, device, choices.profile);
-  if (profile) choices.run_as(hardware::resolve_execution(*profile, "all", f.request.execution.value_or("")));
+  request::Sources sources;
+  const hardware::Device device = sources.device(*f.request.hw);
+  // A compiled program is no step of a serving stack: the speed of light unless a profile is asked for.
+  std::optional<hardware::RuntimeProfile> profile;
+  if (f.request.runtime) {
+    profile = request::choose_profile(f.request, *f.request.hw, device, false, hardware::Workload::language, sources);
+  }
   if (!profile) {
     context.refuse({"--execution"}, "says how a runtime runs, and there is none", "give --runtime as well");
   }
-  choices.reserve = f.request.reserve;
-  choices.devices_per_node = f.devices_per_node;
+  const estimate::Choices choices = request::choose_schemes(f.request, device, profile ? &*profile : nullptr);
 
   const hlo::Module module = hlo::parse_file(f.program);
   hlo::Program program = hlo::flatten(module, options);
@@ -156,7 +148,8 @@ void describe_graph(Command& command) {
   command.add("hw", f.request).required();
   command.add("--devices", f.devices, kProgramDevices, "N",
               "that run it together [as many as its annotations and collectives name]");
-  command.add("--devices-per-node", f.devices_per_node, kProgramDevices, "N", "other than the hardware file says");
+  command.add("--devices-per-node", f.request.devices_per_node, kProgramDevices, "N",
+              "other than the hardware file says");
   command.add("--entry", f.entry, "NAME", "function to run [main, else every one that nothing calls]");
   command.add("--dim", f.dims, "[VALUE.AXIS=]N",
               "extent of a dynamic dimension: arg0.1=128, or 128 for all that nothing else determines; repeatable");

@@ -22,20 +22,13 @@ namespace {
 constexpr const char* kDefaultWeights = "w16kv16,w8kv16,w4kv16";
 
 struct LimitsFlags {
-  std::string models;
-  std::string hardware;
+  request::Request request;  // models, hardware, KV cache and, of GGUF types, all that chooses how they run
   std::string weights = kDefaultWeights;
-  std::string kv = "fp16";
   cost::UnitConvention units = cost::UnitConvention::si;
   std::string draft;
   std::string accept;
   std::optional<std::int64_t> batch, context, tp;
-  request::Request gguf;  // of GGUF types: era, cache types, host, runtime, devices
 };
-
-model::GgufEra era_of(const LimitsFlags& flags) {
-  return flags.gguf.gguf_era ? model::parse_gguf_era(*flags.gguf.gguf_era) : model::GgufEra::v2026;
-}
 
 // The KV cache type an estimate takes for the width a precision names; nothing but the common widths has one.
 std::string kv_of(const cost::LimitPrecision& p, const std::string& fallback) {
@@ -66,7 +59,7 @@ report::SpeculativeStudy speculative_study(const LimitsFlags& flags, const estim
   request::Sources sources;
   estimate::Choices choices;
   choices.weights = precision.scheme;
-  choices.kv = kv_of(precision, flags.kv);
+  choices.kv = kv_of(precision, *flags.request.kv);
   choices.plan.tensor = flags.tp.value_or(1);
   choices.draft = request::read_draft(flags.draft, flags.accept, target, sources);
   if (!choices.draft->best) {
@@ -131,75 +124,61 @@ std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
 }
 
 // Under the runtime's profile, layers on as many devices as asked for.
-Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::vector<model::ModelFile>& models,
-                   const std::vector<const model::GgufFileType*>& types) {
+Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::vector<std::string>& models,
+                   const std::vector<std::string>& weights) {
   context.refuse({"--draft", "--accept", "--batch", "--units", "--tp"},
                  "not for GGUF types: it belongs to the closed form");
-  const request::Request& asked = flags.gguf;
+  request::Request asked = flags.request;
+  asked.weights = "f16";  // any GGUF type, as each of the candidates is
   request::Sources sources;
-  const hardware::Device device = sources.device(flags.hardware);
-  const std::string host_name = asked.host.value_or("");
-  const hardware::Device host = sources.host(host_name);
-  const auto profile =
-      request::choose_profile(asked, flags.hardware, device, true, hardware::Workload::language, sources);
-  std::optional<hardware::RuntimeProfile> host_profile;
-  if (profile) host_profile = request::choose_host_profile(asked, host, sources);
-  const std::int64_t tokens = flags.context.value_or(kGgufContext);
+  std::vector<std::unique_ptr<request::Resolved>> resolved;
   report::GgufLimits limits{};
-  limits.device = &device;
-  limits.devices = asked.devices.value_or(1);
-  limits.context = tokens;
-  limits.era = era_of(flags);
-  for (const model::ModelFile& file : models) {
-    std::optional<hardware::RuntimeProfile> own;
-    if (profile) own = hardware::run_by(*profile, file.decoder.architecture);
-    estimate::Choices choices = request::choose_schemes(asked, device, own ? &*own : nullptr);
-    choices.gguf_era = limits.era;
-    choices.kv = flags.kv;
-    choices.cache_k = asked.cache_type_k;
-    choices.cache_v = asked.cache_type_v;
-    choices.host = &host;
-    choices.host_profile = host_profile ? &*host_profile : nullptr;
-    choices.plan.pipeline = limits.devices;
-    for (const graph::Problem& problem : graph::problems(file.decoder, choices.plan)) {
-      throw Error::bad_input("--devices: " + problem.message, problem.hint);
-    }
-    const auto list = candidates(file, types, choices.gguf_era);
+  limits.context = flags.context.value_or(kGgufContext);
+  for (const std::string& model : models) {
+    asked.model = model;
+    const request::Resolved& r = *resolved.emplace_back(request::resolve_setup(asked, sources, request::Unused::taken));
+    estimate::Choices choices = std::get<request::Generation>(r.work).choices;
+    choices.weights.reset();
+    const auto list = candidates(r.file, gguf_types(weights, choices.gguf_era), choices.gguf_era);
     if (limits.studies.empty()) {
       choices.stored = &list.front().layout;
-      const estimate::Setup setup = estimate::make_setup(file.decoder, device, choices);
-      request::check_host(host_name, setup);
-      limits.host = setup.host == nullptr ? nullptr : &host;
+      const estimate::Setup setup = estimate::make_setup(r.model(), r.device, choices);
+      limits.device = &r.device;
+      limits.host = setup.host == nullptr ? nullptr : &r.host;
+      limits.devices = choices.plan.pipeline;
+      limits.era = choices.gguf_era;
       limits.kv = setup.execution.kv;
       limits.notes = setup.notes;
       limits.label = result::label(setup);
-      if (own) limits.runtime = own->name;
+      if (r.profile) limits.runtime = r.profile->name;
     }
-    limits.studies.push_back({&file.decoder, estimate::study_gguf(file.decoder, device, list, tokens, choices)});
+    limits.studies.push_back({&r.model(), estimate::study_gguf(r.model(), r.device, list, limits.context, choices)});
   }
   return {report::gguf_report(limits)};
 }
 
 Answer limits_answer(const LimitsFlags& flags, const Context& context) {
+  const std::vector<std::string> names = list_value("--model", *flags.request.model);
   std::vector<model::ModelFile> models;
-  for (const std::string& name : list_value("--model", flags.models)) {
+  for (const std::string& name : names) {
     models.push_back(model::load_model(name));
     if (!models.back().decoder.encoder) continue;
     throw Error::bad_input(
         fmt::format("{} is an encoder: the limits are those of decoding with a cache, and it has neither", name),
         "llmperf estimate says how many sequences it reads per second");
   }
+  const hardware::Device device = hardware::load_device(*flags.request.hw);
   const std::vector<std::string> weights = list_value("--weights", flags.weights);
   const bool as_stored = flags.weights == kDefaultWeights && models.front().stored && models.size() == 1;
-  if (as_stored) return gguf_answer(flags, context, models, {});
+  if (as_stored) return gguf_answer(flags, context, names, {});
   for (const std::string& name : weights) {
     if (name == kAllGguf || nearest_names(name, std::vector{std::string(kAllGguf)}).empty()) continue;
     throw Error::bad_input(fmt::format("--weights: unknown precision {}", quote(name)), "did you mean 'all-gguf'?");
   }
-  if (asks_for_gguf(weights)) return gguf_answer(flags, context, models, gguf_types(weights, era_of(flags)));
+  if (asks_for_gguf(weights)) return gguf_answer(flags, context, names, weights);
   context.refuse({"--gguf-era", "--cache-type-k", "--cache-type-v", "--host", "--runtime", "--tool", "--devices"},
                  "for GGUF types, not for the closed form", "--weights all-gguf, or leave it out");
-  const double kv_bits = model::parse_kv_scheme(flags.kv).bits;
+  const double kv_bits = model::parse_kv_scheme(*flags.request.kv).bits;
   std::vector<cost::LimitPrecision> precisions;
   for (const std::string& text : weights) {
     precisions.push_back(cost::parse_limit_precision(text, kv_bits));
@@ -210,7 +189,6 @@ Answer limits_answer(const LimitsFlags& flags, const Context& context) {
   }
   const std::optional<estimate::SpeculativeScenario> scenario = speculative_scenario(flags);
   if (scenario && models.size() > 1) throw Error::bad_input("--draft takes a single --model");
-  const hardware::Device device = hardware::load_device(flags.hardware);
   report::Limits limits{&device, {}};
   const std::int64_t devices = flags.tp.value_or(1);
   for (const model::ModelFile& file : models) {
@@ -243,16 +221,19 @@ std::vector<std::string> precisions() {
 
 void describe_limits(Command& command) {
   LimitsFlags& flags = answers(command, limits_answer);
-  Flag& model = command.add_field("model", flags.models).required();
+  request::Request& r = flags.request;
+  Flag& model = command.add("model", r).required();
   model.about = "one model or a comma-separated family";
   model.values.sort = Values::Sort::items;
-  command.add_field("hw", flags.hardware).required();
+  command.add("hw", r).required();
   command
       .add("--weights", flags.weights, "LIST",
            "comma-separated precisions: w16kv16, w4kv16, bf16, fp8, w4a16-g128, 4.5 …; or GGUF types: q4_k_m …, "
            "all-gguf")
       .offers(Values::Sort::items, precisions);
-  command.add_field("kv", flags.kv).about = "KV cache type where a precision names none";
+  Flag& kv = command.add("kv", r);
+  kv.about = "KV cache type where a precision names none";
+  kv.otherwise = *(r.kv = "fp16");
   command.add("--units", flags.units, {{"si", cost::UnitConvention::si}, {"article", cost::UnitConvention::article}},
               "UNITS", "si, or article (K = 1024 throughout, plain vector rate)");
   command.add("--tp", flags.tp, {1, 1024}, "N", "devices that share every matrix, exchanging in no time [1]");
@@ -266,9 +247,9 @@ void describe_limits(Command& command) {
            "speculative decoding: cached tokens [512]; GGUF: tokens of the sequence [4096]")
       .old_names = {"--prompt", "--seq"};
   for (const char* field : {"host", "gguf-era", "cache-type-k", "cache-type-v", "runtime", "tool"}) {
-    command.add(field, flags.gguf);
+    command.add(field, r);
   }
-  command.add("--devices", flags.gguf.devices, {1, 1024}, "N", "GGUF: devices that the layers are dealt to [1]");
+  command.add("--devices", r.devices, {1, 1024}, "N", "GGUF: devices that the layers are dealt to [1]");
 }
 
 }  // namespace llmperf::cli

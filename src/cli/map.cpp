@@ -36,6 +36,9 @@ struct MapFlags {
   mapper::TileModel tile_model = mapper::TileModel::mapped;
   std::string svg;
   bool simulate = false;
+  // Of a product.
+  bool near = false;
+  std::string mapping;
 };
 
 // What a product's kernel does to its results.
@@ -58,8 +61,6 @@ struct GemmFlags : MapFlags {
   std::optional<Dtype> b_dtype;
   std::optional<Dtype> out_dtype;
   std::string local;
-  bool near = false;
-  std::string mapping;
 };
 struct AttentionFlags : MapFlags {
   AttentionFlags() { op.sequences = 1, op.qk_dim = 128; }
@@ -106,15 +107,8 @@ std::optional<hardware::RuntimeProfile> profile_of(const hardware::Device& devic
                              : "those that do: " + join(mapping, ", "));
 }
 
-// Of a product, what is beside its op.
-struct Terms {
-  result::ProductTerms types;
-  bool near = false;
-  std::string mapping;
-};
-
 // Work on an op's operands as `estimate` would pose it.
-Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name, const Terms& terms) {
+Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name, const result::ProductTerms& terms) {
   namespace tile = mapper::tile;
   WrittenFile svg(flags.svg);
   const hardware::Device device = hardware::load_device(flags.hardware);
@@ -123,26 +117,26 @@ Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name,
   const bool attends = std::holds_alternative<tile::AttentionProblem>(problem);
   report::MappingStudy result;
   result.operands = {
-      .dtype = flags.dtype, .passes = flags.passes, .near = terms.near, .grid = grid_of(flags.grid, device)};
+      .dtype = flags.dtype, .passes = flags.passes, .near = flags.near, .grid = grid_of(flags.grid, device)};
   if (auto* gemm = std::get_if<tile::GemmProblem>(&problem)) {
-    const auto local = [&](char operand) { return terms.types.local.find(operand) != std::string::npos; };
-    gemm->b_bytes = bytes_per_element(terms.types.second);
-    gemm->c_bytes = bytes_per_element(terms.types.results);
+    const auto local = [&](char operand) { return terms.local.find(operand) != std::string::npos; };
+    gemm->b_bytes = bytes_per_element(terms.second);
+    gemm->c_bytes = bytes_per_element(terms.results);
     if (gemm->finish_bytes > 0) gemm->finish_bytes = gemm->c_bytes;  // a residual is of the results' type
     gemm->a_local = local('a');
     gemm->b_local = local('b');
     gemm->c_local = local('c');
     // The format of weights decides how they are multiplied.
     result.operands.bytes = gemm->a_bytes + gemm->b_bytes;
-    if (device.find_peak(hardware::Engine::matrix, terms.types.second) != nullptr) {
-      result.operands.dtype = terms.types.second;
+    if (device.find_peak(hardware::Engine::matrix, terms.second) != nullptr) {
+      result.operands.dtype = terms.second;
     }
   }
   const tile::Machine machine =
       tile::make_machine(device, result.operands,
                          profile ? tile::reached_of(*profile, attends ? tile::Kernel::attention : tile::Kernel::product)
                                  : tile::Reached{});
-  if (terms.near && !profile && !device.tile_array->channels) {
+  if (flags.near && !profile && !device.tile_array->channels) {
     throw Error::bad_input(fmt::format("--near: {} does not say where its channels are", device.name),
                            "tile_array: {channels: {places: …}, …}");
   }
@@ -153,17 +147,17 @@ Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name,
                                         format_bytes_binary(bytes), device.name, format_bytes_binary(capacity)));
   }
   const tile::Study study(
-      machine, problem, {.keep = static_cast<std::size_t>(flags.top), .whole = flags.simulate, .given = terms.mapping});
+      machine, problem, {.keep = static_cast<std::size_t>(flags.top), .whole = flags.simulate, .given = flags.mapping});
   result.device = &device;
   if (profile) result.runtime = profile->title_for(device);
   result.dtype = flags.dtype;
-  result.product = terms.types;
+  result.product = terms;
   result.op = &op;
   result.name = name;
   result.study = &study;
   result.whole = flags.simulate;
   if (flags.tile_model == mapper::TileModel::published) {
-    const bool plain = bits(terms.types.second) == 16 && bits(terms.types.results) == 16 && terms.types.local.empty();
+    const bool plain = bits(terms.second) == 16 && bits(terms.results) == 16 && terms.local.empty();
     if (machine.tiles != 16 || bits(flags.dtype) != 16 || !plain) {
       throw Error::bad_input("--tile-model: the published mapper is for 16 tiles and elements of 16 bits in DRAM");
     }
@@ -204,8 +198,8 @@ Answer map_gemm(const GemmFlags& f, const Context&) {
     gemm.joined.reads = f.then->reads;
     gemm.joined.results = f.then->results;
   }
-  const Terms terms{{f.b_dtype.value_or(f.dtype), f.out_dtype.value_or(f.dtype), local_of(f.local)}, f.near, f.mapping};
-  if (f.near && terms.types.local.find('b') != std::string::npos) {
+  const result::ProductTerms terms{f.b_dtype.value_or(f.dtype), f.out_dtype.value_or(f.dtype), local_of(f.local)};
+  if (f.near && terms.local.find('b') != std::string::npos) {
     throw Error::bad_input("--near has no effect beside --local b: nothing comes over the channels");
   }
   return map_op(f, graph::Op{.name = "gemm", .body = gemm}, f.then != nullptr ? f.then->name : std::string_view(),
@@ -227,7 +221,7 @@ Answer map_attention(const AttentionFlags& f, const Context&) {
     a.context = a.keys - a.q_tokens;
     a.keys = 0;
   }
-  return map_op(f, graph::Op{.name = "attention", .body = a}, {}, {{f.dtype, f.dtype, {}}, false, {}});
+  return map_op(f, graph::Op{.name = "attention", .body = a}, {}, {f.dtype, f.dtype, {}});
 }
 
 Answer map_vector(const VectorFlags& f, const Context& context) {
@@ -238,7 +232,7 @@ Answer map_vector(const VectorFlags& f, const Context& context) {
   v.parameters = Bytes{f.kind->parameters * static_cast<double>(v.width) * bytes_per_element(f.dtype)};
   v.activation = f.dtype;
   return map_op(f, graph::Op{.name = "vector", .body = v}, find(context.given, "--kind")->value,
-                {{f.dtype, f.dtype, {}}, false, {}});
+                {f.dtype, f.dtype, {}});
 }
 
 void add_common(Command& command, MapFlags& f) {
