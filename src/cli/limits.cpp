@@ -113,10 +113,8 @@ std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
                     .layout = file.stored->layout,
                     .file = Bytes{static_cast<double>(file.stored->file.file_bytes)}});
   }
-  const bool experts = std::any_of(file.decoder.kinds.begin(), file.decoder.kinds.end(),
-                                   [](const model::Layer& layer) { return layer.feed_forward.experts.has_value(); });
   for (const model::GgufFileType* type : types) {
-    if (experts || types.size() == 1 || type->type != model::GgmlType::mxfp4) {
+    if (file.decoder.has_experts() || types.size() == 1 || type->type != model::GgmlType::mxfp4) {
       list.push_back(estimate::gguf_candidate(file.decoder, *type, era));
     }
   }

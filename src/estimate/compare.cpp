@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "base/integer.h"
@@ -55,28 +56,32 @@ OpSide side_of(const OpEstimate& e, Seconds time) {
   return side;
 }
 
-// Adds the ops of a phase to the rows of their names. Ops that only one phase has get a row after the others.
+// Added after the others where there is none.
+template <class Row>
+Row& row_of(std::string_view name, graph::Place place, std::vector<Row>& rows) {
+  for (Row& row : rows) {
+    if (row.name == name && row.place == place) return row;
+  }
+  Row& added = rows.emplace_back();
+  added.name = name;
+  added.place = place;
+  return added;
+}
+
+template <class Row>
+void sort_by_gain(std::vector<Row>& rows) {
+  std::ranges::stable_sort(rows, std::greater(), &Row::gain);
+}
+
+// Adds the ops of a phase to the rows of their names.
 void add_side(const Phase& phase, OpSide OpDifference::*side, std::vector<OpDifference>& rows) {
-  const auto add = [&](std::string_view name, graph::Place place, const OpSide& value) {
-    auto row = std::ranges::find_if(rows, [&](const OpDifference& r) { return r.name == name && r.place == place; });
-    if (row == rows.end()) {
-      OpDifference added;
-      added.name = name;
-      added.place = place;
-      row = rows.insert(rows.end(), added);
-    }
-    (*row).*side += value;
-  };
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const OpEstimate& op = phase.ops[i];
-    add(op.op.name, op.op.place, side_of(op, op.step_time() - hidden_time(phase.ops, i)));
+    row_of(op.op.name, op.op.place, rows).*side += side_of(op, op.step_time() - hidden_time(phase.ops, i));
   }
-  if (phase.pipelined.value != 0) {
-    OpSide overlap;
-    overlap.present = true;
-    overlap.time = Seconds{-phase.pipelined.value};
-    add(kPipelineOverlap, graph::Place::device, overlap);
-  }
+  if (phase.pipelined.value == 0) return;
+  row_of(kPipelineOverlap, graph::Place::device, rows).*side +=
+      OpSide{.present = true, .time = Seconds{-phase.pipelined.value}, .bytes = {}, .network = {}};
 }
 
 std::vector<PhaseDifference> phase_differences(const std::vector<Phase>& before, const std::vector<Phase>& after) {
@@ -93,20 +98,13 @@ std::vector<PhaseDifference> phase_differences(const std::vector<Phase>& before,
 
 std::vector<ClassDifference> class_differences(const std::vector<OpGroup>& before, const std::vector<OpGroup>& after) {
   std::vector<ClassDifference> rows;
-  const auto add = [&](const std::vector<OpGroup>& classes, OpSide ClassDifference::*side) {
-    for (const OpGroup& c : classes) {
-      auto row = std::ranges::find_if(rows, [&](const auto& r) { return r.name == c.name; });
-      if (row == rows.end()) {
-        row = rows.insert(rows.end(), ClassDifference{});
-        row->name = c.name;
-      }
-      (*row).*side = {
+  for (const auto& [classes, side] : {std::pair(&before, &OpDifference::before), {&after, &OpDifference::after}}) {
+    for (const OpGroup& c : *classes) {
+      row_of(c.name, graph::Place::device, rows).*side = {
           .present = true, .time = c.time, .bytes = c.work.bytes(), .network = c.work.network, .launches = c.kernels};
     }
-  };
-  add(before, &ClassDifference::before);
-  add(after, &ClassDifference::after);
-  std::ranges::stable_sort(rows, [](const auto& a, const auto& b) { return a.gain() > b.gain(); });
+  }
+  sort_by_gain(rows);
   return rows;
 }
 
@@ -217,8 +215,7 @@ PhaseDifference phase_difference(const Phase& before, const Phase& after) {
   }
   result.before.time = before.time;
   result.after.time = after.time;
-  std::ranges::stable_sort(result.ops,
-                           [](const OpDifference& a, const OpDifference& b) { return a.gain() > b.gain(); });
+  sort_by_gain(result.ops);
   return result;
 }
 

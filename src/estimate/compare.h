@@ -37,7 +37,7 @@ struct OpSide {
   OpSide& operator+=(const OpSide& other);
 };
 struct OpDifference {
-  std::string_view name;
+  std::string name;
   graph::Place place = graph::Place::device;
   OpSide before;
   OpSide after;
@@ -55,11 +55,8 @@ struct PhaseDifference {
 PhaseDifference phase_difference(const Phase& before, const Phase& after);
 
 // Kernels of one purpose in a denoising step.
-struct ClassDifference {
-  std::string name;
-  OpSide before;
-  OpSide after;
-  Seconds gain() const { return before.time - after.time; }
+struct ClassDifference : OpDifference {
+  bool changes() const { return true; }  // there are few: all are shown
 };
 
 struct CompareStep {

@@ -17,6 +17,7 @@ namespace {
 
 using estimate::CompareStep;
 using estimate::Comparison;
+using estimate::OpDifference;
 using estimate::OpSide;
 using estimate::Setup;
 using estimate::VideoSetup;
@@ -49,12 +50,8 @@ std::string change_text(Seconds before, Seconds after) {
                      Share{difference / before}, Rounded{before / after, 3});
 }
 
-// Of ops or of classes of kernels.
-template <class Difference>
-std::string difference_name(const Difference& one) {
-  std::string name(one.name);
-  if constexpr (requires { one.place; }) name += one.place == graph::Place::host ? " (host)" : "";
-  return name;
+std::string difference_name(const OpDifference& one) {
+  return one.name + (one.place == graph::Place::host ? " (host)" : "");
 }
 
 // A row of a table of op, before, after, gain, and bytes and launches of both.
@@ -75,9 +72,7 @@ Table difference_table(std::string title, std::string_view heads, const std::vec
   for (const Difference& one : all) {
     before += one.before;
     after += one.after;
-    bool changes = true;
-    if constexpr (requires { one.changes(); }) changes = one.changes();
-    if (changes) {
+    if (one.changes()) {
       add_difference_row(difference_name(one), one.before, one.after, t);
       continue;
     }
