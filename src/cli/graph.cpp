@@ -10,8 +10,8 @@
 #include "cli/estimate.h"
 #include "cli/files.h"
 #include "cli/output.h"
-#include "estimate/program.h"
 #include "program/blocks.h"
+#include "program/estimate.h"
 #include "program/flatten.h"
 #include "program/partition.h"
 #include "report/reports.h"
@@ -78,7 +78,7 @@ hlo::FlattenOptions flatten_options(const GraphFlags& f, const hlo::CustomCalls&
   return options;
 }
 
-Error infeasible(const GraphFlags& f, const hardware::Device& device, const estimate::ProgramEstimate& e) {
+Error infeasible(const GraphFlags& f, const hardware::Device& device, const program::ProgramEstimate& e) {
   return Error::infeasible(fmt::format("{} does not fit on {}: needs {} ({} of it arguments and constants), has {}",
                                        f.program, device.name, format_bytes_binary(e.memory.total()),
                                        format_bytes_binary(e.memory.weights), format_bytes_binary(e.capacity)),
@@ -102,7 +102,7 @@ hlo::Blocks shown_blocks(const hlo::Blocks& whole, const hlo::Program& program) 
 Answer graph_answer(const GraphFlags& f, const Context& context) {
   const bool model_only = f.emit_model == "-";
   WrittenFile model_file(model_only ? "" : f.emit_model);
-  estimate::ProgramSetup setup;
+  program::ProgramSetup setup;
   setup.name = std::filesystem::path(f.program).filename().string();
   setup.fusion = f.fuse;
   hlo::CustomCalls calls = hlo::CustomCalls::built_in();
@@ -131,7 +131,7 @@ Answer graph_answer(const GraphFlags& f, const Context& context) {
   }
   setup.devices = hlo::partition(program, {.devices = f.devices}).devices;
   estimate::choose_platform(device, choices, setup);
-  const estimate::ProgramEstimate e = estimate::run_program(program, setup);
+  const program::ProgramEstimate e = program::run_program(program, setup);
   const hlo::Blocks blocks = shown_blocks(whole, program);
   const result::ProgramStudy study{&program, &setup, &e, &blocks};
   Answer answer{report::program_report(study, f.detail, context.output->wants(report::Format::json))};

@@ -433,11 +433,10 @@ std::vector<TimelineStep> timeline_steps(const TrainingEstimate& e) {
   return steps;
 }
 
-std::vector<TimelineStep> timeline_steps(const ProgramSetup& setup, const ProgramEstimate& e) {
+std::vector<TimelineStep> timeline_steps(const Outcome& e, const hardware::RuntimeProfile* profile) {
   std::vector<TimelineStep> steps;
   for (const Phase& phase : e.phases) {
-    steps.push_back(step_of(phase, kWhole, setup.profile));
-    // The body of a loop: ops of one count, run as often.
+    steps.push_back(step_of(phase, kWhole, profile));
     steps.back().runs =
         repeated_runs(phase, [](const graph::Op& op) { return op.count > 1 ? op.count : std::int64_t{-1}; });
   }

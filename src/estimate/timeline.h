@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "estimate/estimate.h"
-#include "estimate/program.h"
 #include "estimate/training.h"
 #include "estimate/video.h"
 
@@ -97,6 +96,7 @@ std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estim
 std::vector<TimelineStep> timeline_steps(const VideoEstimator& estimator, const VideoEstimate& estimate);
 // Of the busiest stage: both passes of one micro-batch, and the update.
 std::vector<TimelineStep> timeline_steps(const TrainingEstimate& estimate);
-std::vector<TimelineStep> timeline_steps(const ProgramSetup& setup, const ProgramEstimate& estimate);
+// Of phases whose ops of one count are the bodies of loops, run as often.
+std::vector<TimelineStep> timeline_steps(const Outcome& estimate, const hardware::RuntimeProfile* profile);
 
 }  // namespace llmperf::estimate

@@ -455,8 +455,8 @@ Trace step_trace(const estimate::TrainingEstimator& estimator, const estimate::T
   return trace_of(std::move(steps));
 }
 
-Trace step_trace(const estimate::ProgramSetup& setup, const estimate::ProgramEstimate& e) {
-  return trace_of(traced(timeline_steps(setup, e), e.phases, setup.name, setup, label(setup)));
+Trace step_trace(const program::ProgramSetup& setup, const program::ProgramEstimate& e) {
+  return trace_of(traced(timeline_steps(e, setup.profile), e.phases, setup.name, setup, label(setup)));
 }
 
 // ---- A run of the serving simulation.

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "estimate/estimate.h"
-#include "estimate/program.h"
 #include "estimate/training.h"
 #include "estimate/video.h"
+#include "program/estimate.h"
 #include "report/document.h"
 #include "result/serving.h"
 
@@ -17,7 +17,7 @@ namespace llmperf::report {
 Trace step_trace(const estimate::Estimator& estimator, const estimate::Estimate& estimate);
 Trace step_trace(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate);
 Trace step_trace(const estimate::TrainingEstimator& estimator, const estimate::TrainingEstimate& estimate);
-Trace step_trace(const estimate::ProgramSetup& setup, const estimate::ProgramEstimate& estimate);
+Trace step_trace(const program::ProgramSetup& setup, const program::ProgramEstimate& estimate);
 
 // … nothing for a run without a timeline. It outlives the run.
 Trace serving_trace(const result::Serving& serving);

@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "estimate/estimate.h"
-#include "estimate/program.h"
 #include "hardware/beyond_range.h"
 #include "hardware/runtime_execution.h"
 #include "model/video/video_dit.h"
+#include "program/estimate.h"
 
 namespace llmperf::result {
 
@@ -391,7 +391,7 @@ std::vector<Figure> figures_used(const estimate::VideoSetup& setup) {
   return figures.done();
 }
 
-std::vector<Figure> figures_used(const estimate::ProgramSetup& setup, Dtype products) {
+std::vector<Figure> figures_used(const program::ProgramSetup& setup, Dtype products) {
   Figures figures(setup);
   figures.peak("matrix_flops_per_s", "matrix peak", Engine::matrix, products);
   figures.peak("vector_flops_per_s", "vector peak", Engine::vector, Dtype::fp32);

@@ -10,7 +10,7 @@
 #include "estimate/training.h"
 #include "estimate/video.h"
 
-namespace llmperf::estimate {
+namespace llmperf::program {
 struct ProgramSetup;
 }
 
@@ -85,6 +85,6 @@ struct Figure {
 std::vector<Figure> figures_used(const estimate::Setup& setup);
 std::vector<Figure> figures_used(const estimate::VideoSetup& setup);
 // `products`: the type that most of its products run in.
-std::vector<Figure> figures_used(const estimate::ProgramSetup& setup, Dtype products);
+std::vector<Figure> figures_used(const program::ProgramSetup& setup, Dtype products);
 
 }  // namespace llmperf::result

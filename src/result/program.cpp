@@ -91,7 +91,7 @@ Type program_inputs(Fields<ProgramStudy> f) {
           [](const I& i) {
             return HardwareUsed{i.setup->device, figures_used(*i.setup, i.estimate->products)};
           })
-      .of<&I::setup, &estimate::ProgramSetup::devices>("devices", "that run it")
+      .of<&I::setup, &program::ProgramSetup::devices>("devices", "that run it")
       .json("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; })
       .of("fuse", "\"none\" or \"elementwise\"",
           [](const I& i) { return i.setup->fusion == program::Fusion::none ? "none" : "elementwise"; })
@@ -101,7 +101,7 @@ Type program_inputs(Fields<ProgramStudy> f) {
 
 Type program_memory(Fields<ProgramStudy> f) {
   using M = ProgramStudy;
-  using E = estimate::ProgramEstimate;
+  using E = program::ProgramEstimate;
   return f.of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the two below")
       .of<&M::estimate, &E::lowered, &program::Lowered::arguments>("argument_bytes: arguments", "of the program")
       .of<&M::estimate, &E::lowered, &program::Lowered::constants>("constant_bytes: constants", "of the program")
@@ -114,7 +114,7 @@ Type program_memory(Fields<ProgramStudy> f) {
 
 Type program_flops(Fields<ProgramStudy> f) {
   using F = ProgramStudy;
-  using E = estimate::ProgramEstimate;
+  using E = program::ProgramEstimate;
   using P = estimate::Phase;
   return f.of<&F::estimate, &E::phase, &P::work, &cost::Work::matrix>("matrix", "of the matrix engine")
       .of<&F::estimate, &E::phase, &P::work, &cost::Work::vector>("vector", "of the vector engine")
@@ -237,13 +237,13 @@ Type fields_of(Fields<Kernel> f) {
 
 Type fields_of(Fields<ProgramStudy> f) {
   using S = ProgramStudy;
-  using E = estimate::ProgramEstimate;
+  using E = program::ProgramEstimate;
   using P = estimate::Phase;
   using W = cost::Work;
   return f
       .of("label", "what the times are: \"upper bound, uncalibrated\", or the runtime profile",
           [](const S& s) { return label(*s.setup); })
-      .row<&S::setup, &estimate::ProgramSetup::name>("program", "its name")
+      .row<&S::setup, &program::ProgramSetup::name>("program", "its name")
       .row("hardware", "its name", [](const S& s) { return s.setup->device->name; })
       .row("runtime", "the runtime profile, or \"none\"",
            [](const S& s) { return s.setup->profile ? s.setup->profile->name : std::string("none"); })

@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "estimate/program.h"
 #include "program/blocks.h"
+#include "program/estimate.h"
 #include "result/parts.h"
 
 namespace llmperf::result {
 
 struct ProgramStudy {
   const program::Program* program = nullptr;
-  const estimate::ProgramSetup* setup = nullptr;
-  const estimate::ProgramEstimate* estimate = nullptr;
+  const program::ProgramSetup* setup = nullptr;
+  const program::ProgramEstimate* estimate = nullptr;
   const program::Blocks* blocks = nullptr;
 };
 // Of the program, the search for blocks and the setup.

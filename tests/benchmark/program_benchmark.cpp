@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "estimate/program.h"
 #include "hardware/device.h"
+#include "program/estimate.h"
 #include "program/flatten.h"
 
 namespace {
@@ -34,7 +34,7 @@ BENCHMARK(parse_constant)->ArgName("numbers")->Arg(0)->Arg(1)->Unit(benchmark::k
 void estimate_program(benchmark::State& state, const char* file) {
   const std::string path = std::string(LLMPERF_SOURCE_DIR "/tests/program/programs/") + file;
   const hardware::Device device = hardware::load_device("rtx4090");
-  estimate::ProgramSetup setup;
+  program::ProgramSetup setup;
   setup.device = &device;
   setup.cluster = cost::make_cluster(device);
   setup.fusion = hlo::Fusion::elementwise;
@@ -42,7 +42,7 @@ void estimate_program(benchmark::State& state, const char* file) {
   for (auto _ : state) {
     const hlo::Module module = hlo::parse_file(path);
     const hlo::Program program = hlo::flatten(module, {.custom_calls = &calls});
-    benchmark::DoNotOptimize(estimate::run_program(program, setup).time());
+    benchmark::DoNotOptimize(program::run_program(program, setup).time());
   }
 }
 BENCHMARK_CAPTURE(estimate_program, llama_block, "llama_block.mlir")->Unit(benchmark::kMicrosecond);

@@ -7,7 +7,7 @@ import sys
 
 ROOT = os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..", ".."))
 # A folder may include itself and everything before it; the exceptions say who else may be seen.
-ORDER = ["base", "descriptor", "model", "hardware", "graph", "program", "cost", "mapper", "estimate", "serving", "request", "measure",
+ORDER = ["base", "descriptor", "model", "hardware", "graph", "cost", "mapper", "estimate", "serving", "request", "program", "measure",
          "import", "replay", "points", "result", "service", "report", "cli"]
 HEAVY = {"yaml-cpp/": {"descriptor"}, "Eigen/": {"measure", "replay"}, "CLI/": {"cli"}}
 ONLY_CLI11 = "src/cli/command.cpp"
@@ -71,7 +71,7 @@ def missing():
 
 # What somebody reads who wants to know where a number is from: it may grow by what a budget grants, and shrink.
 KERNEL = ["base", "descriptor", "model", "hardware", "graph", "cost", "mapper", "request", "estimate", "serving"]
-MOST_KERNEL_LINES = 50_760
+MOST_KERNEL_LINES = 50_100
 
 
 def too_long():

@@ -21,11 +21,11 @@ namespace {
 using estimate::OpEstimate;
 using estimate::OpGroup;
 using estimate::Phase;
-using estimate::ProgramEstimate;
-using estimate::ProgramSetup;
 using program::LoweredOp;
 using program::NodeId;
 using program::Program;
+using program::ProgramEstimate;
+using program::ProgramSetup;
 
 // At most `width` columns, the middle left out.
 std::string shortened(std::string_view text, std::size_t width) {

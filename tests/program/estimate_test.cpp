@@ -1,5 +1,5 @@
 // Whole programs on a device.
-#include "estimate/program.h"
+#include "program/estimate.h"
 
 #include <fmt/format.h>
 
@@ -8,19 +8,17 @@
 #include "program/flatten.h"
 #include "program/partition.h"
 
-namespace llmperf::estimate::program_test {
+namespace llmperf::program::estimate_test {
 namespace {
-
-namespace hlo = program;
 
 // A module stays where it is: the program points to it.
 struct Study {
-  explicit Study(hlo::Module parsed, const char* hardware = "h100-sxm", hlo::Fusion fusion = hlo::Fusion::none,
-                 const hlo::FlattenOptions& options = {})
-      : module(std::move(parsed)), program(hlo::flatten(module, options)) {
+  explicit Study(Module parsed, const char* hardware = "h100-sxm", Fusion fusion = Fusion::none,
+                 const FlattenOptions& options = {})
+      : module(std::move(parsed)), program(flatten(module, options)) {
     setup.device = &test::device(hardware);
     setup.fusion = fusion;
-    setup.devices = hlo::partition(program, {}).devices;
+    setup.devices = partition(program, {}).devices;
     setup.cluster = cost::make_cluster(*setup.device);
     estimate = run_program(program, setup);
   }
@@ -32,16 +30,14 @@ struct Study {
     }
     return sum;
   }
-  hlo::Module module;
-  hlo::Program program;
+  Module module;
+  Program program;
   ProgramSetup setup;
   ProgramEstimate estimate;
 };
 
-hlo::Module fixture(const std::string& file) {
-  return hlo::parse_file(LLMPERF_SOURCE_DIR "/tests/program/programs/" + file);
-}
-hlo::Module text(const std::string& program) { return hlo::parse_text("t.mlir", program); }
+Module fixture(const std::string& file) { return parse_file(LLMPERF_SOURCE_DIR "/tests/program/programs/" + file); }
+Module text(const std::string& program) { return parse_text("t.mlir", program); }
 
 // Squares of bf16.
 std::string product(std::int64_t size, const std::string& type = "bf16") {
@@ -76,12 +72,12 @@ TEST_CASE("a program takes the sum of its kernels, none faster than the roof") {
     for (const char* hardware : {"h100-sxm", "rtx4090"}) {
       INFO(file << " on " << hardware);
       const Study s(fixture(file), hardware);
-      const Phase& phase = s.estimate.phase();
+      const estimate::Phase& phase = s.estimate.phase();
       REQUIRE(phase.ops.size() == s.estimate.lowered.ops.size());
       Seconds sum;
       Seconds roof;
       cost::Work work;
-      for (const OpEstimate& op : phase.ops) {
+      for (const estimate::OpEstimate& op : phase.ops) {
         CHECK(op.time.total >= op.time.roof * (1 - 1e-12));
         sum += op.step_time();
         roof += op.time.roof * static_cast<double>(op.op.count);
@@ -94,11 +90,11 @@ TEST_CASE("a program takes the sum of its kernels, none faster than the roof") {
       CHECK(s.estimate.utilisation > 0);
       CHECK(s.estimate.utilisation <= 1);
       Seconds kinds;
-      for (const OpGroup& group : s.estimate.kinds) kinds += group.time;
+      for (const estimate::OpGroup& group : s.estimate.kinds) kinds += group.time;
       CHECK(kinds.value == Approx(phase.time.value));
       if (!s.estimate.scopes.empty()) {
         Seconds scopes;
-        for (const OpGroup& group : s.estimate.scopes) scopes += group.time;
+        for (const estimate::OpGroup& group : s.estimate.scopes) scopes += group.time;
         CHECK(scopes.value == Approx(phase.time.value));
       }
     }
@@ -123,8 +119,8 @@ TEST_CASE("a large product reaches the matrix peak of its type, a vector the mem
 }
 
 TEST_CASE("twice the passes of a loop take twice the time of what is in it and no more outside") {
-  const Study ten(text(kLoop), "h100-sxm", hlo::Fusion::none, {.trips = {{"0", 10}}});
-  const Study twenty(text(kLoop), "h100-sxm", hlo::Fusion::none, {.trips = {{"0", 20}}});
+  const Study ten(text(kLoop), "h100-sxm", Fusion::none, {.trips = {{"0", 10}}});
+  const Study twenty(text(kLoop), "h100-sxm", Fusion::none, {.trips = {{"0", 20}}});
   CHECK(ten.time("tanh").value > 0);
   CHECK(twenty.time("tanh").value == Approx(2 * ten.time("tanh").value));
   CHECK(twenty.time("negate").value == Approx(ten.time("negate").value));
@@ -136,7 +132,7 @@ TEST_CASE("fusing saves time and memory and no products") {
   for (const char* file : kFixtures) {
     INFO(file);
     const Study apart(fixture(file));
-    const Study fused(fixture(file), "h100-sxm", hlo::Fusion::elementwise);
+    const Study fused(fixture(file), "h100-sxm", Fusion::elementwise);
     CHECK(fused.estimate.time() < apart.estimate.time());
     CHECK(fused.estimate.phase().work.matrix.value == apart.estimate.phase().work.matrix.value);
     CHECK(fused.estimate.memory.activation <= apart.estimate.memory.activation);
@@ -182,4 +178,4 @@ TEST_CASE("f32 runs in tf32 where the device has it, what it does not multiply i
   CHECK(compute_types(test::device("atlas-800i-a2"))(Dtype::fp8) != Dtype::fp8);
 }
 
-}  // namespace llmperf::estimate::program_test
+}  // namespace llmperf::program::estimate_test

@@ -1,4 +1,4 @@
-#include "estimate/program.h"
+#include "program/estimate.h"
 
 #include <algorithm>
 #include <map>
@@ -7,12 +7,12 @@
 #include "base/integer.h"
 #include "estimate/schedule.h"
 
-namespace llmperf::estimate {
+namespace llmperf::program {
 namespace {
 
 // The op's name is behind the last '/', the rest is where it comes from; JAX of 2022 and before puts parameters in
 // brackets behind the name. Of a place in a file ("model.py:12"), all of it.
-std::string scope_of(const program::Program& program, const program::LoweredOp& op) {
+std::string scope_of(const Program& program, const LoweredOp& op) {
   std::string scope = program::scope_of(*program.module, *program.node(op.nodes.back()).instruction);
   scope = scope.substr(0, scope.find('['));
   const std::size_t colon = scope.rfind(':');
@@ -25,7 +25,8 @@ std::string scope_of(const program::Program& program, const program::LoweredOp& 
 // The type that most products are in.
 void utilisation(const mapper::Machine& machine, ProgramEstimate& e) {
   std::map<Dtype, double> products;
-  for (const OpEstimate& op : e.phase().ops) products[op.work.matrix_dtype] += op.work.matrix.value * d(op.op.count);
+  for (const estimate::OpEstimate& op : e.phase().ops)
+    products[op.work.matrix_dtype] += op.work.matrix.value * d(op.op.count);
   const auto most =
       std::ranges::max_element(products, [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most == products.end() || most->second == 0 || e.time().value == 0) return;
@@ -43,26 +44,26 @@ std::function<Dtype(Dtype)> compute_types(const hardware::Device& device) {
     if (dtype == Dtype::tf32) {
       return device.find_peak(hardware::Engine::matrix, Dtype::tf32) ? Dtype::tf32 : Dtype::fp32;
     }
-    return bits(dtype) < 16 && !multiplies(device, dtype) ? activation_dtype(device) : dtype;
+    return bits(dtype) < 16 && !estimate::multiplies(device, dtype) ? estimate::activation_dtype(device) : dtype;
   };
 }
 
-ProgramEstimate run_program(const program::Program& program, const ProgramSetup& setup) {
+ProgramEstimate run_program(const Program& program, const ProgramSetup& setup) {
   ProgramEstimate e;
-  e.lowered = program::lower(program, {.fusion = setup.fusion,
-                                       .devices = setup.devices,
-                                       .devices_per_node = setup.cluster.devices_per_node,
-                                       .compute = compute_types(*setup.device)});
+  e.lowered = lower(program, {.fusion = setup.fusion,
+                              .devices = setup.devices,
+                              .devices_per_node = setup.cluster.devices_per_node,
+                              .compute = compute_types(*setup.device)});
   const mapper::Machine machine(*setup.device, setup.cluster, nullptr, {}, setup.profile, setup.tiles);
-  Phase& phase = e.phases.emplace_back();
+  estimate::Phase& phase = e.phases.emplace_back();
   phase.name = "program";
   phase.launches.dispatch = setup.dispatch;
   graph::Graph graph;
-  for (const program::LoweredOp& lowered : e.lowered.ops) graph.push_back(lowered.op);
+  for (const LoweredOp& lowered : e.lowered.ops) graph.push_back(lowered.op);
   std::vector<double> scratch;
-  time_phase(setup, machine, graph, kWhole, Prefetch::no, phase, scratch);
+  time_phase(setup, machine, graph, estimate::kWhole, estimate::Prefetch::no, phase, scratch);
   const auto ops = std::span(phase.ops).first(graph.size());
-  for (const OpEstimate& op : ops) {
+  for (const estimate::OpEstimate& op : ops) {
     const Seconds least = op.work.matrix / machine.roofline().matrix_rate(op.work.matrix_dtype);
     e.of_peak.push_back(op.time.total.value > 0 ? least / op.time.total : 0);
   }
@@ -79,4 +80,4 @@ ProgramEstimate run_program(const program::Program& program, const ProgramSetup&
   return e;
 }
 
-}  // namespace llmperf::estimate
+}  // namespace llmperf::program
