@@ -186,17 +186,19 @@ measure::Measurements step_measurements(const replay::Study& study, const measur
     const graph::SequenceGroup& group = jobs[i].group;
     measure::Row& row = m.rows.emplace_back();
     row.hardware = study.hardware;
-    row.of = measure::StepRow{.tp = text_of(resolved).estimator->setup().execution.plan.tensor,
-                              .runtime = resolved.profile ? resolved.profile->name : kReplayRuntime,
-                              .execution = f.request.execution.value_or(""),
-                              .options = f.request.options.value_or(""),
-                              .model = f.request.model.value_or(""),
-                              .weights = text_of(resolved).estimator->setup().execution.weights.name,
-                              .kv = text_of(resolved).estimator->setup().execution.kv.name(),
-                              .batch = group.count,
-                              .phase = jobs[i].phase == "decode" ? measure::Phase::decode : measure::Phase::prefill,
-                              .new_tokens = group.new_tokens,
-                              .context = group.context};
+    const graph::Execution& execution = text_of(resolved).estimator->setup().execution;
+    auto& step = row.of.emplace<measure::StepRow>();
+    step.tp = execution.plan.tensor;
+    step.runtime = resolved.profile ? resolved.profile->name : kReplayRuntime;
+    step.execution = f.request.execution.value_or("");
+    step.options = f.request.options.value_or("");
+    step.model = f.request.model.value_or("");
+    step.weights = execution.weights.name;
+    step.kv = execution.kv.name();
+    step.batch = group.count;
+    step.phase = jobs[i].phase == "decode" ? measure::Phase::decode : measure::Phase::prefill;
+    step.new_tokens = group.new_tokens;
+    step.context = group.context;
     row.latency = whole->timing.median;
     row.extra = {fmt::format("{:.3g}", whole->timing.spread.value * 1e3), fmt::format("{}", whole->timing.passes),
                  untrusted(resolved, *whole)};

@@ -72,11 +72,12 @@ std::string complete(BenchmarkRun& run, const Options& options, std::string_view
   if (row.runtime.empty()) row.runtime = runtime;
   if (row.runtime.empty()) return "engine not in the file: `runtime`";
   if (options.ranks) row.tp = *options.ranks;
-  if (options.concurrency) row.concurrency = *options.concurrency;
-  if (options.rate) row.rate = options.rate;
+  if (options.concurrency) row.load.concurrency = options.concurrency;
+  if (row.load.concurrency == 0) row.load.concurrency.reset();
+  if (options.rate) row.load.rate = options.rate;
   if (run.completed > 0 && row.requests == 0) row.requests = run.completed + run.failed;
   if (row.input.empty() || row.output.empty()) return "lengths not in the file";
-  if (!row.rate && row.concurrency == 0 && !(run.at_once && row.requests > 0))
+  if (!row.load.rate && !row.load.concurrency && !(run.at_once && row.requests > 0))
     return "load not in the file: `concurrency` or `rate`";
   if (run.figures.empty()) return "no figures";
   return "";

@@ -121,11 +121,11 @@ BenchmarkRun common(const Node& object, std::string_view e2e, Problems& problems
   BenchmarkRun run;
   run.line = object.line;
   const std::optional<double> rate = number_at(object, "request_rate", problems);
-  if (rate && std::isfinite(*rate) && *rate > 0) run.row.rate = rate;
-  run.at_once = rate.has_value() && !run.row.rate;
+  if (rate && std::isfinite(*rate) && *rate > 0) run.row.load.rate = rate;
+  run.at_once = rate.has_value() && !run.row.load.rate;
   const std::optional<double> burstiness = number_at(object, "burstiness", problems);
-  if (run.row.rate && burstiness && *burstiness > 0) run.row.burstiness = *burstiness;
-  run.row.concurrency = count_at(object, "max_concurrency", problems).value_or(0);
+  if (run.row.load.rate && burstiness && *burstiness > 0) run.row.load.burstiness = *burstiness;
+  run.row.load.concurrency = count_at(object, "max_concurrency", problems);
   run.completed = count_at(object, "completed", problems).value_or(0);
   run.failed = count_at(object, "failed", problems).value_or(0);
   run.duration = Seconds{number_at(object, "duration", problems).value_or(0)};
@@ -308,7 +308,7 @@ void read_inferencex_run(const Node& object, const Options& options, Problems& p
   if (std::count(version.begin(), version.end(), '.') == 2) row.engine_version = version;
   const std::string model = options.model.empty() ? row.model : options.model;
   row.weights = scheme_of(text_at(object, "precision", problems).value_or(""), model, run.hardware);
-  row.concurrency = count_at(object, "conc", problems).value_or(0);
+  row.load.concurrency = count_at(object, "conc", problems);
 
   // Lengths are even in 0.8 to 1 of the nominal ones; ten requests are sent for each that is under way.
   const auto lengths = [&](std::string_view key) -> std::string {
@@ -319,7 +319,7 @@ void read_inferencex_run(const Node& object, const Options& options, Problems& p
   };
   row.input = lengths("isl");
   row.output = lengths("osl");
-  row.prefix_caching = false;
+  row.engine.prefix_caching = false;
 
   const auto count = [&](std::string_view key, std::int64_t absent) {
     return std::max(absent, count_at(object, key, problems).value_or(absent));
@@ -330,8 +330,8 @@ void read_inferencex_run(const Node& object, const Options& options, Problems& p
       return fmt::format("tp{} ep{}{}", count(fmt::format("{}_tp", side), 1), count(fmt::format("{}_ep", side), 1),
                          truth_at(object, fmt::format("{}_dp_attention", side), problems) ? " dp" : "");
     };
-    row.prefill_replicas = count("prefill_num_workers", 1);
-    row.decode_replicas = count("decode_num_workers", 1);
+    row.replicas.prefill = count("prefill_num_workers", 1);
+    row.replicas.decode = count("decode_num_workers", 1);
     row.prefill_plan = plan("prefill");
     row.decode_plan = plan("decode");
     devices = d(count("num_decode_gpu", 0) > 0 ? count("num_decode_gpu", 0) : count("num_prefill_gpu", 1));

@@ -100,20 +100,20 @@ void read_aiperf_json(std::string_view text, const Options& options, Problems& p
       const Node* at = value_at(object, place);
       if (run.row.model.empty() && at != nullptr && at->kind == Node::Kind::scalar) run.row.model = at->scalar;
     }
-    run.row.concurrency = count_of(object,
-                                   {"input_config.loadgen.concurrency", "input_config.phases.profiling.concurrency",
-                                    "input_config.perf_analyzer.stimulus.concurrency", "input_config.concurrency"},
-                                   problems)
-                              .value_or(0);
-    run.row.rate = number_of(object,
-                             {"input_config.loadgen.request_rate", "input_config.phases.profiling.rate",
-                              "input_config.perf_analyzer.stimulus.request_rate", "input_config.request_rate"},
-                             problems);
-    if (run.row.rate && !(*run.row.rate > 0 && std::isfinite(*run.row.rate))) run.row.rate.reset();
+    run.row.load.concurrency =
+        count_of(object,
+                 {"input_config.loadgen.concurrency", "input_config.phases.profiling.concurrency",
+                  "input_config.perf_analyzer.stimulus.concurrency", "input_config.concurrency"},
+                 problems);
+    run.row.load.rate = number_of(object,
+                                  {"input_config.loadgen.request_rate", "input_config.phases.profiling.rate",
+                                   "input_config.perf_analyzer.stimulus.request_rate", "input_config.request_rate"},
+                                  problems);
+    if (run.row.load.rate && !(*run.row.load.rate > 0 && std::isfinite(*run.row.load.rate))) run.row.load.rate.reset();
     const std::string arrivals =
         text_at(object, "input_config.loadgen.arrival_pattern", problems)
             .value_or(text_at(object, "input_config.loadgen.request_rate_mode", problems).value_or("poisson"));
-    if (run.row.rate && arrivals == "constant") run.row.burstiness = std::numeric_limits<double>::infinity();
+    if (run.row.load.rate && arrivals == "constant") run.row.load.burstiness = std::numeric_limits<double>::infinity();
     if (to_lower(text_at(object, "was_cancelled", problems).value_or("")) == "true") {
       run.untrusted = "the run was cancelled";
     }
@@ -263,14 +263,15 @@ void read_guidellm(std::string_view text, const Options& options, Problems& prob
       if (strategy == nullptr) strategy = value_at(benchmark, "args.strategy");
       if (strategy != nullptr) {
         const std::string type = text_at(*strategy, "type_", problems).value_or("");
-        if (type == "synchronous") run.row.concurrency = 1;
+        if (type == "synchronous") run.row.load.concurrency = 1;
         run.at_once = type == "throughput";
         if (type == "concurrent")
-          run.row.concurrency = count_of(*strategy, {"streams", "max_concurrency"}, problems).value_or(0);
+          run.row.load.concurrency = count_of(*strategy, {"streams", "max_concurrency"}, problems);
         if (type == "constant" || type == "poisson" || type == "async")
-          run.row.rate = number_at(*strategy, "rate", problems);
-        if (type == "constant") run.row.burstiness = std::numeric_limits<double>::infinity();
-        if (run.row.rate && !(*run.row.rate > 0 && std::isfinite(*run.row.rate))) run.row.rate.reset();
+          run.row.load.rate = number_at(*strategy, "rate", problems);
+        if (type == "constant") run.row.load.burstiness = std::numeric_limits<double>::infinity();
+        if (run.row.load.rate && !(*run.row.load.rate > 0 && std::isfinite(*run.row.load.rate)))
+          run.row.load.rate.reset();
       }
       add_run(std::move(run), options, "", into);
     }

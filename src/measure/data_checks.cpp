@@ -28,7 +28,7 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
             s->phase == Phase::prefill ? std::pair<std::string_view, std::int64_t>{"new_tokens", s->new_tokens}
                                        : std::pair<std::string_view, std::int64_t>{"context", s->context}};
   }
-  if (const auto* r = std::get_if<ServingRow>(&row.of)) return {{"concurrency", r->concurrency}};
+  if (const auto* r = std::get_if<ServingRow>(&row.of)) return {{"concurrency", r->load.concurrency.value_or(0)}};
   const auto& shape = std::get<OpRow>(row.of).shape;
   if (const auto* g = std::get_if<GemmShape>(&shape)) return {{"m", g->m}, {"n", g->n}, {"k", g->k}};
   if (const auto* v = std::get_if<VectorShape>(&shape)) return {{"m", v->tokens}};

@@ -67,7 +67,8 @@ struct Rule {
   std::optional<std::int64_t> absent = {};  // what no text stands for; without it there must be one
   std::int64_t min = 1;
   std::int64_t max = 1'000'000'000;
-  bool shown = false;  // written also where it is what no text stands for
+  bool shown = false;           // written also where it is what no text stands for
+  std::string_view words = {};  // that stand before it where a server is described
 };
 // What other tools' tables call schemes: bits of weights (w), of activations (a) and of the cache (c); "wo": weights
 // only, which are unpacked.
@@ -98,17 +99,17 @@ void each_field(Of& s, const Visit& visit) {
   using Type = std::remove_const_t<Of>;
   constexpr bool step = std::is_same_v<Type, StepRow>;
   if constexpr (step || std::is_same_v<Type, ServingRow>) {
-    visit("tp", s.tp, {.absent = 1, .max = graph::kMostDevices, .shown = true});
-    visit("ep", s.ep, {.absent = 1, .max = graph::kMostDevices});
-    visit("dp", s.dp, {.absent = 1, .max = graph::kMostDevices});
-    visit("pp", s.pp, {.absent = 1, .max = graph::kMostDevices});
     visit("runtime", s.runtime, {});
-    visit("engine_version", s.engine_version, {});
-    visit("execution", s.execution, {.shown = step});
-    visit("options", s.options, {.shown = step});
     visit("model", s.model, {});
     visit("weights", s.weights, {});
-    visit("kv", s.kv, {});
+    visit("tp", s.tp, {.absent = 1, .max = graph::kMostDevices, .shown = true, .words = "tp"});
+    visit("ep", s.ep, {.absent = 1, .max = graph::kMostDevices, .words = "ep"});
+    visit("dp", s.dp, {.absent = 1, .max = graph::kMostDevices, .words = "dp"});
+    visit("pp", s.pp, {.absent = 1, .max = graph::kMostDevices, .words = "pp"});
+    visit("kv", s.kv, {.words = "kv"});
+    visit("engine_version", s.engine_version, {.words = "of"});
+    visit("execution", s.execution, {.shown = step, .words = "execution"});
+    visit("options", s.options, {.shown = step, .words = "options"});
   }
   if constexpr (step) {
     visit("batch", s.batch, {});
@@ -134,27 +135,27 @@ void each_field(Of& s, const Visit& visit) {
     visit("depth", s.depth, {.min = 0});
     visit("gen_tokens", s.gen_tokens, {.absent = 0});
   } else if constexpr (std::is_same_v<Type, ServingRow>) {
-    visit("max_batched_tokens", s.max_batched_tokens, {.absent = 0});
-    visit("max_seqs", s.max_seqs, {.absent = 0});
-    visit("kv_utilisation", s.kv_utilisation, {.max = 1});
-    visit("kv_blocks", s.kv_blocks, {.absent = 0});
-    visit("block_size", s.block_size, {.absent = 0, .max = 1 << 20});
-    visit("prefix_caching", s.prefix_caching, {});
-    visit("rate", s.rate, {});
-    visit("burstiness", s.burstiness, {.absent = 1});
-    visit("concurrency", s.concurrency, {.absent = 0, .max = kMostRequests});
-    visit("requests", s.requests, {.absent = 0, .max = kMostRequests});
+    visit("prefill_plan", s.prefill_plan, {.words = "prefill"});
+    visit("decode_plan", s.decode_plan, {.words = "decode"});
+    visit("draft", s.draft, {.words = "draft"});
+    visit("accept", s.accept, {.words = "accept"});
+    visit("max_batched_tokens", s.engine.max_batched_tokens, {.words = "max batched tokens"});
+    visit("max_seqs", s.engine.max_sequences, {.words = "max seqs"});
+    visit("kv_blocks", s.engine.kv_blocks, {.words = "blocks"});
+    visit("block_size", s.engine.block_size, {.max = 1 << 20, .words = "block size"});
+    visit("prefill_replicas", s.replicas.prefill, {.max = 1'000'000, .words = "prefill replicas"});
+    visit("decode_replicas", s.replicas.decode, {.max = 1'000'000, .words = "decode replicas"});
+    visit("replicas", s.replicas.count, {.absent = 1, .max = 1'000'000, .words = "replicas"});
+    visit("kv_utilisation", s.engine.kv_utilisation, {.max = 1, .words = "kv utilisation"});
+    visit("prefix_caching", s.engine.prefix_caching, {.words = "prefix caching"});
+    visit("rate", s.load.rate, {.words = "rate"});
+    visit("burstiness", s.load.burstiness, {.absent = 1, .words = "burstiness"});
+    visit("concurrency", s.load.concurrency, {.max = kMostRequests, .words = "concurrency"});
+    visit("requests", s.requests, {.absent = 0, .max = kMostRequests, .words = "requests"});
+    visit("trace", s.trace, {.words = "trace"});
     visit("input", s.input, {});
     visit("output", s.output, {});
     visit("prefix", s.prefix, {});
-    visit("trace", s.trace, {});
-    visit("replicas", s.replicas, {.absent = 1, .max = 1'000'000});
-    visit("prefill_replicas", s.prefill_replicas, {.absent = 0, .max = 1'000'000});
-    visit("decode_replicas", s.decode_replicas, {.absent = 0, .max = 1'000'000});
-    visit("prefill_plan", s.prefill_plan, {});
-    visit("decode_plan", s.decode_plan, {});
-    visit("draft", s.draft, {});
-    visit("accept", s.accept, {});
   } else if constexpr (std::is_same_v<Type, OpRow>) {  // beside its shape
     visit("runtime", s.runtime, {});
     visit("engine_version", s.engine_version, {});
@@ -248,50 +249,35 @@ bool positive(double value, const Rule& rule) {
   return value > 0 && (value <= static_cast<double>(rule.max) || std::isinf(value));
 }
 
-struct CellWriter {
-  std::vector<Cell>& cells;
-  void operator()(Column c, std::int64_t value, const Rule& rule) const {
-    if (rule.absent != value || rule.shown) cells[c.index] = value;
+// The cell of a value; nothing where no text stands for it.
+struct CellOf {
+  Cell operator()(std::int64_t value, const Rule& rule) const {
+    return rule.absent != value || rule.shown ? Cell(value) : Cell();
   }
-  void operator()(Column c, Bytes value, const Rule& rule) const {
-    if (!rule.absent || value.value > 0) cells[c.index] = value.value;
+  Cell operator()(double value, const Rule& rule) const {
+    return !rule.absent || value != static_cast<double>(*rule.absent) ? Cell(value) : Cell();
   }
-  void operator()(Column c, const std::string& value, const Rule& rule) const {
-    if (!value.empty() || rule.shown) cells[c.index] = std::string_view(value);
+  Cell operator()(Bytes value, const Rule& rule) const { return (*this)(value.value, rule); }
+  Cell operator()(const std::string& value, const Rule& rule) const {
+    return !value.empty() || rule.shown ? Cell(std::string_view(value)) : Cell();
   }
-  void operator()(Column c, bool value, const Rule& rule) const {
-    if (!rule.absent || value) cells[c.index] = value;
-  }
-  void operator()(Column c, Phase value, const Rule&) const { cells[c.index] = name(value); }
-  void operator()(Column c, double value, const Rule& rule) const {
-    if (!rule.absent || value != static_cast<double>(*rule.absent)) cells[c.index] = value;
-  }
+  Cell operator()(bool value, const Rule& rule) const { return !rule.absent || value ? Cell(value) : Cell(); }
+  Cell operator()(Phase value, const Rule&) const { return name(value); }
   template <class Value>
-  void operator()(Column c, const std::optional<Value>& value, const Rule&) const {
-    if (value) cells[c.index] = *value;
+  Cell operator()(const std::optional<Value>& value, const Rule&) const {
+    return value ? Cell(*value) : Cell();
   }
 };
 
-struct Bounds {
-  bool& kept;
-  void operator()(Column, std::int64_t value, const Rule& rule) const {
-    kept = kept && (rule.absent == value || (value >= rule.min && value <= rule.max));
+struct CellText {
+  std::string operator()(std::monostate) const { return {}; }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const {
+    const bool whole = value == std::floor(value) && std::abs(value) < 1e18;  // bytes
+    return whole ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
   }
-  void operator()(Column c, Bytes value, const Rule& rule) const {
-    const bool large = value.value > static_cast<double>(rule.max);
-    (*this)(c, large ? rule.max + 1 : static_cast<std::int64_t>(value.value), rule);
-  }
-  void operator()(Column c, const std::optional<std::int64_t>& value, const Rule& rule) const {
-    if (value) (*this)(c, *value, rule);
-  }
-  void operator()(Column, double value, const Rule& rule) const {
-    const bool absent = rule.absent && value == static_cast<double>(*rule.absent);
-    kept = kept && (absent || positive(value, rule));
-  }
-  void operator()(Column c, const std::optional<double>& value, const Rule& rule) const {
-    if (value) (*this)(c, *value, rule);
-  }
-  void operator()(Column, const auto&, const Rule&) const {}
+  std::string operator()(bool value) const { return value ? "1" : "0"; }
+  std::string operator()(std::string_view text) const { return std::string(text); }
 };
 
 // One file. What is wrong with a line is collected, and the line dropped.
@@ -521,10 +507,11 @@ class FileParser {
     check("input", [&](const std::string& text) { input = serving::parse_lengths("input", text); });
     check("output", [](const std::string& text) { serving::parse_lengths("output", text); });
     check("prefix", [&](const std::string& text) { serving::parse_prefix(text, input); });
-    if (row.rate && std::isinf(*row.rate)) row.rate.reset();  // all at once, or as the closed loop lets them
+    if (row.load.rate && std::isinf(*row.load.rate))
+      row.load.rate.reset();  // all at once, or as the closed loop lets them
     if (row.trace.empty() && (row.input.empty() || row.output.empty())) {
       problem(1, "a run without a 'trace' needs lengths in 'input' and 'output'", "1024, 820-1024, lognormal:900:0.7");
-    } else if (row.trace.empty() && !row.rate && row.concurrency == 0 && row.requests == 0) {
+    } else if (row.trace.empty() && !row.load.rate && !row.load.concurrency && row.requests == 0) {
       problem(1, "a run needs a 'rate', a 'concurrency' or, where all are sent at once, its number of 'requests'");
     }
     return row;
@@ -733,7 +720,7 @@ std::vector<std::string_view> row_columns() {
 
 std::vector<Cell> row_cells(const Row& row) {
   std::vector<Cell> cells(kRowColumns);
-  const CellWriter write{cells};
+  const auto write = [&](Column c, const auto& value, const Rule& rule) { cells[c.index] = CellOf()(value, rule); };
   write("hardware", row.hardware, {.shown = true});
   if (const auto* op = std::get_if<OpRow>(&row.of)) {
     write("op", op->op, {.shown = true});
@@ -800,7 +787,11 @@ std::optional<Contradiction> contradiction(const OpShape& shape) { return std::v
 
 bool writable(const Row& row) {
   bool kept = true;
-  each_field(row, Bounds{kept});
+  each_field(row, [&](Column, const auto& value, const Rule& rule) {
+    const Cell cell = CellOf()(value, rule);
+    if (const auto* whole = std::get_if<std::int64_t>(&cell)) kept = kept && *whole >= rule.min && *whole <= rule.max;
+    if (const auto* number = std::get_if<double>(&cell)) kept = kept && positive(*number, rule);
+  });
   return kept;
 }
 
@@ -822,6 +813,21 @@ template <class Of>
 std::string with_version(const Of& row) {
   const bool versioned = !row.runtime.empty() && !row.engine_version.empty();
   return versioned ? fmt::format("{}@{}", row.runtime, row.engine_version) : row.runtime;
+}
+
+// Plan, settings and load of a server: "tp 4", "max seqs 64", "820-1024 -> 1024".
+std::vector<std::string> settings_of(const ServingRow& row) {
+  std::vector<std::string> parts;
+  const auto add = [&](Column, const auto& value, const Rule& rule) {
+    const Cell cell = CellOf()(value, {.absent = rule.absent});
+    if (rule.words.empty() || cell.index() == 0) return;
+    const auto* is = std::get_if<bool>(&cell);
+    parts.push_back(fmt::format("{} {}", rule.words, is ? (*is ? "on" : "off") : std::visit(CellText(), cell)));
+  };
+  each_field(row, add);
+  if (!row.input.empty()) parts.push_back(fmt::format("{} -> {}", row.input, row.output));
+  if (!row.prefix.empty()) parts.push_back("prefix " + row.prefix);
+  return parts;
 }
 
 }  // namespace
@@ -879,6 +885,8 @@ std::vector<std::string> configuration_parts(const Row& row) {
 }
 
 std::string configuration(const Row& row) { return join(configuration_parts(row), " "); }
+
+std::string describe(const ServingRow& row) { return join(settings_of(row), " "); }
 
 std::vector<std::string> Measurements::unused_columns() const {
   std::vector<std::string> names = extra_columns;
@@ -971,17 +979,6 @@ std::string csv_field(std::string_view text) {
   return quoted + '"';
 }
 
-struct CellText {
-  std::string operator()(std::monostate) const { return {}; }
-  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-  std::string operator()(double value) const {
-    const bool whole = value == std::floor(value) && std::abs(value) < 1e18;  // bytes
-    return whole ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
-  }
-  std::string operator()(bool value) const { return value ? "1" : "0"; }
-  std::string operator()(std::string_view text) const { return csv_field(text); }
-};
-
 std::string line(const std::vector<std::string>& fields) { return fmt::format("{}\n", fmt::join(fields, ",")); }
 
 // A column of latencies, or of a figure.
@@ -1041,7 +1038,7 @@ std::string format_measurements(const Measurements& measurements) {
   for (std::size_t r = 0, next = 0; r < rows.size(); r = next) {
     const Row& row = rows[r];
     fields.clear();
-    for (const std::size_t c : columns) fields.push_back(std::visit(CellText{}, cells[r][c]));
+    for (const std::size_t c : columns) fields.push_back(csv_field(std::visit(CellText(), cells[r][c])));
     const std::size_t first = fields.size();
     fields.resize(first + latencies.size());
     std::size_t at = 0;  // a figure whose column is before it is of a second run of the same settings

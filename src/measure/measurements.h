@@ -43,18 +43,7 @@ namespace llmperf::measure {
 // The extra column whose text says why a row is listed and not scored.
 inline constexpr std::string_view kUntrustedColumn = "untrusted";
 
-struct StepRow {
-  std::int64_t tp = 1;  // the plan, axis by axis (graph::Plan); 1 without the column
-  std::int64_t ep = 1;
-  std::int64_t dp = 1;
-  std::int64_t pp = 1;
-  std::string runtime;
-  std::string engine_version = {};  // "0.6.3 (2024-09)", which says the era of the runtime; empty: not said
-  std::string execution;            // "eager", "graph", …; empty: not said
-  std::string options;              // as written: "static_kv+flash_attention"; empty: not said
-  std::string model;
-  std::string weights;
-  std::string kv;          // of the cache; empty: not said
+struct StepRow : ModelRow {
   std::int64_t batch = 1;  // of all replicas together
   Phase phase = Phase::prefill;
   std::int64_t new_tokens = 1;  // per sequence

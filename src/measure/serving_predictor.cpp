@@ -16,6 +16,7 @@
 #include "measure/row_ops.h"
 #include "model/decoder.h"
 #include "model/model_file.h"
+#include "request/draft.h"
 
 namespace llmperf::measure {
 namespace {
@@ -24,54 +25,24 @@ using hardware::RuntimeProfile;
 
 constexpr std::uint64_t kSeeds = 3;
 
-// What of a run decides the cost of its steps.
-StepRow step_of(const ServingRow& row) {
-  StepRow step;
-  step.tp = row.tp;
-  step.ep = row.ep;
-  step.dp = row.dp;
-  step.pp = row.pp;
-  step.runtime = row.runtime;
-  step.engine_version = row.engine_version;
-  step.execution = row.execution;
-  step.options = row.options;
-  step.model = row.model;
-  step.weights = row.weights;
-  step.kv = row.kv;
-  return step;
-}
-
 std::string draft_and_target(const ServingRow& row) { return fmt::format("{} on {}", row.draft, row.model); }
 
 serving::EngineChoices engine_choices(const ServingRow& row) {
-  serving::EngineChoices choices;
+  serving::EngineChoices choices = row.engine;
   choices.engine = engine_of(row);
-  const auto set = [](std::optional<std::int64_t>& choice, std::int64_t value) {
-    if (value > 0) choice = value;
-  };
-  set(choices.max_batched_tokens, row.max_batched_tokens);
-  set(choices.max_sequences, row.max_seqs);
-  set(choices.block_size, row.block_size);
-  set(choices.kv_blocks, row.kv_blocks);
-  choices.kv_utilisation = row.kv_utilisation;
-  choices.prefix_caching = row.prefix_caching;
   return choices;
 }
 
 serving::Replicas replicas_of(const ServingRow& row) {
-  serving::Replicas replicas;
-  replicas.count = row.replicas;
-  if (!row.disaggregated()) return replicas;
-  replicas.prefill = std::max<std::int64_t>(1, row.prefill_replicas);
-  replicas.decode = std::max<std::int64_t>(1, row.decode_replicas);
+  serving::Replicas replicas = row.replicas;
+  if (!replicas.prefill && !replicas.decode) return replicas;
+  replicas.prefill = replicas.prefill.value_or(1);
+  replicas.decode = replicas.decode.value_or(1);
   return replicas;
 }
 
 serving::Load load_of(const ServingRow& row, std::uint64_t seed) {
-  serving::Load load;
-  load.rate = row.rate;
-  load.burstiness = row.burstiness;
-  if (row.concurrency > 0) load.concurrency = row.concurrency;
+  serving::Load load = row.load;
   load.requests = row.sent();
   if (!row.input.empty()) load.input = serving::parse_lengths("input", row.input);
   if (!row.output.empty()) load.output = serving::parse_lengths("output", row.output);
@@ -146,43 +117,24 @@ void ServingPredictor::prepare(const ServingRow& row) {
   estimate::make_setup(*decoder, device_, choices);
 }
 
-estimate::Draft ServingPredictor::draft_of(const ServingRow& row, const model::Decoder& target) const {
-  const std::size_t colon = row.draft.rfind(':');
-  const std::string name = row.draft.substr(0, colon);
-  const std::optional<std::int64_t> tokens =
-      colon == std::string::npos ? std::optional<std::int64_t>(1) : parse_int(row.draft.substr(colon + 1));
-  if (!tokens || *tokens < 1 || *tokens > estimate::kMaxDraftLength) {
-    throw Error::bad_input(fmt::format("'draft': {} proposes no number of tokens", quote(row.draft)), "mtp:3, eagle:2");
-  }
-  estimate::Draft draft;
-  draft.tokens = *tokens;
+// Of a row that names no length one token.
+estimate::Draft ServingPredictor::draft_of(const ServingRow& row, const model::Decoder& target) {
+  std::optional<std::string> accept = row.accept;
   if (row.accept.empty()) {
     const double share = acceptances_.at(draft_and_target(row));
-    if (std::isnan(share)) throw Error::bad_input("'draft' needs 'accept'", "0.8, or 0.85/0.7/0.6");
-    draft.acceptance = estimate::Acceptance(share);
-  } else {
-    std::string accept = row.accept;
-    std::replace(accept.begin(), accept.end(), '/', ',');
-    draft.acceptance = estimate::parse_acceptance(accept);
+    accept = std::isnan(share) ? std::nullopt : std::optional(fmt::format("{}", share));
   }
-  auto file = std::make_shared<model::ModelFile>();
-  if (name == "mtp") {
-    draft.kind = estimate::Draft::Kind::next_token;
-    file->decoder = model::next_token_draft(target);
-  } else if (name == "eagle") {
-    draft.kind = estimate::Draft::Kind::eagle;
-    file->decoder = model::eagle_draft(target);
-  } else {
-    *file = model::load_model(name);
-  }
-  draft.file = std::move(file);
+  estimate::Draft draft = request::read_draft(row.draft, accept, target, sources_);
+  draft.best = false;
   return draft;
 }
 
-estimate::Choices ServingPredictor::choices_of(const ServingRow& row, const RuntimeProfile* profile) const {
+estimate::Choices ServingPredictor::choices_of(const ServingRow& row, const RuntimeProfile* profile) {
   static const RuntimeProfile kNone;
   const model::Decoder& decoder = *models_.at(row.model);
-  estimate::Choices choices = step_choices(step_of(row), profile != nullptr ? *profile : kNone, decoder);
+  StepRow step;
+  static_cast<ModelRow&>(step) = row;
+  estimate::Choices choices = step_choices(step, profile != nullptr ? *profile : kNone, decoder);
   choices.profile = profile;
   if (!row.draft.empty()) choices.draft = draft_of(row, decoder);
   return choices;
@@ -234,7 +186,7 @@ void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::
   deployed.deployment.pool.cost = shared;
   if (deployed.deployment.decode) deployed.deployment.decode->cost = shared;
 
-  const bool random = row.trace.empty() || row.rate.has_value() || !row.draft.empty();
+  const bool random = row.trace.empty() || row.load.rate.has_value() || !row.draft.empty();
   const std::uint64_t seeds = random ? kSeeds : 1;
   std::vector<double> sums(run.figures.size(), 0);
   double batch = 0;

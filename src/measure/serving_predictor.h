@@ -14,6 +14,7 @@
 #include "hardware/runtime_profile.h"
 #include "measure/measurements.h"
 #include "model/decoder.h"
+#include "request/sources.h"
 #include "serving/serve.h"
 #include "serving/trace_file.h"
 
@@ -52,8 +53,8 @@ class ServingPredictor {
     std::string beyond = {};
   };
   void prepare(const ServingRow& row);
-  estimate::Draft draft_of(const ServingRow& row, const model::Decoder& target) const;
-  estimate::Choices choices_of(const ServingRow& row, const hardware::RuntimeProfile* profile) const;
+  estimate::Draft draft_of(const ServingRow& row, const model::Decoder& target);
+  estimate::Choices choices_of(const ServingRow& row, const hardware::RuntimeProfile* profile);
   serving::Workload workload_of(const ServingRow& row, const serving::EngineSettings& engine, std::uint64_t seed) const;
   void simulate(RunOf& run, const hardware::RuntimeProfile* profile, std::map<std::string, Simulated>& cases,
                 std::span<double> seconds);
@@ -65,6 +66,7 @@ class ServingPredictor {
   std::vector<std::string> metrics_;  // likewise
   std::map<std::string, std::unique_ptr<model::Decoder>> models_;
   std::map<std::string, serving::Trace> traces_;
+  request::Sources sources_;  // of models that draft
   std::map<std::string, double> acceptances_;
 };
 

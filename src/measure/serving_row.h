@@ -11,53 +11,44 @@
 
 #include "base/units.h"
 #include "serving/metrics.h"
+#include "serving/serve.h"
 
 namespace llmperf::measure {
 
-struct ServingRow {
-  std::int64_t tp = 1;  // the plan of a replica, axis by axis (graph::Plan)
+// What rows of whole models have alike, of steps and of servers.
+struct ModelRow {
+  std::int64_t tp = 1;  // the plan of a replica, axis by axis (graph::Plan); 1 without the column
   std::int64_t ep = 1;
   std::int64_t dp = 1;
   std::int64_t pp = 1;
   std::string runtime;
-  std::string engine_version = {};
-  std::string execution = {};  // as of StepRow
-  std::string options = {};
+  std::string engine_version;  // "0.6.3 (2024-09)", which says the era of the runtime; empty: not said
+  std::string execution;       // "eager", "graph", …; empty: not said
+  std::string options;         // as written: "static_kv+flash_attention"; empty: not said
   std::string model;
   std::string weights;
-  std::string kv = {};  // of the cache; empty: not said
-  // The engine's settings; nothing (0): its own for that version, device and number of devices.
-  std::int64_t max_batched_tokens = 0;
-  std::int64_t max_seqs = 0;
-  std::optional<double> kv_utilisation = {};
-  std::int64_t kv_blocks = 0;
-  std::int64_t block_size = 0;
-  std::optional<bool> prefix_caching = {};
-  // The load: requests per second, or so many at once, or both. Without a trace lengths are as serving::parse_lengths
-  // takes them.
-  std::optional<double> rate = {};
-  double burstiness = 1;  // infinite: at equal intervals
-  std::int64_t concurrency = 0;
-  std::int64_t requests = 0;  // 0: ten for each of `concurrency`, else 1,000
-  std::string input = {};
-  std::string output = {};
-  std::string prefix = {};  // as serving::parse_prefix takes it; empty: nothing is shared
-  std::string trace = {};   // a file as serving::load_trace takes it, or a built-in one by name
-  std::int64_t replicas = 1;
-  std::int64_t prefill_replicas = 0;  // disaggregated, where the two are not 0
-  std::int64_t decode_replicas = 0;
-  std::string prefill_plan = {};  // "tp2 ep4": where it is not the plan above, nothing predicts the row
-  std::string decode_plan = {};
-  std::string draft = {};  // speculative decoding, as `--draft` has it: "mtp:3"
-  std::string accept = {};
+  std::string kv;  // of the cache; empty: not said
+  bool operator==(const ModelRow&) const = default;
+};
 
-  std::string metric = {};  // "ttft.mean", "output_tokens_per_second"
+struct ServingRow : ModelRow {
+  // The engine's settings, as far as they are said; its name follows from the runtime.
+  serving::EngineChoices engine;
+  serving::Load load;
+  std::int64_t requests = 0;  // of the load; 0: see sent()
+  serving::Replicas replicas;
+  // Lengths as serving::parse_lengths takes them, which a trace says otherwise; what is shared as serving::parse_prefix
+  // does, empty: nothing; a file as serving::load_trace takes it, or a built-in one by name.
+  std::string input, output, prefix, trace;
+  std::string prefill_plan, decode_plan;  // "tp2 ep4": where it is not the plan above, nothing predicts the row
+  std::string draft, accept;              // speculative decoding, as `--draft` has it: "mtp:3"
+  std::string metric;                     // "ttft.mean", "output_tokens_per_second"
 
   bool operator==(const ServingRow&) const = default;
   // Whether two rows are figures of the same run, as far as their columns say.
   bool same_run(const ServingRow& other) const;
-  bool disaggregated() const { return prefill_replicas > 0 || decode_replicas > 0; }
-  std::int64_t sent() const { return requests > 0 ? requests : concurrency > 0 ? 10 * concurrency : 1000; }
+  // Without a number ten for each that is under way, else 1,000.
+  std::int64_t sent() const { return requests > 0 ? requests : load.concurrency ? 10 * *load.concurrency : 1000; }
 };
 
 // A figure that files have a column for. A rate is held as its inverse: the server's time for a token or for a request.
@@ -72,8 +63,7 @@ const ServingFigure* find_figure(std::string_view metric);
 // The figure of a run, in seconds.
 Seconds figure_of(const serving::Summary& summary, std::string_view metric);
 
-// Plan, settings and load, without the figure; and on one line.
-std::vector<std::string> settings_of(const ServingRow& row);
+// Plan, settings and load on one line, without the figure.
 std::string describe(const ServingRow& row);
 
 }  // namespace llmperf::measure

@@ -99,7 +99,7 @@ Label offload(const StepRow& s) {
   if (s.host.empty() || !s.gpu_layers) return {};
   return {fmt::format("{} beside {}", *s.gpu_layers == 0 ? "no layers" : "layers", s.host)};
 }
-template <std::string StepRow::*Member>
+template <auto Member>
 Label text(const StepRow& s) {
   return {s.*Member};
 }
@@ -123,8 +123,10 @@ Label of_model(const Row&, const ServingRow& r) { return {r.model}; }
 Label of_tp(const Row&, const ServingRow& r) { return {fmt::format("tp {}", r.tp), r.tp}; }
 Label of_load(const Row&, const ServingRow& r) {
   if (!r.trace.empty()) return {"trace " + r.trace};
-  if (r.concurrency > 0) return {fmt::format("concurrency {}", r.concurrency), r.concurrency};
-  return r.rate ? Label{fmt::format("{} requests/s", *r.rate), static_cast<std::int64_t>(*r.rate)} : Label{"at once"};
+  const serving::Load& load = r.load;
+  if (load.concurrency) return {fmt::format("concurrency {}", *load.concurrency), *load.concurrency};
+  if (load.rate) return {fmt::format("{} requests/s", *load.rate), static_cast<std::int64_t>(*load.rate)};
+  return {"at once"};
 }
 
 constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>},

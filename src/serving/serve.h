@@ -24,6 +24,7 @@ struct EngineChoices {
   std::optional<double> kv_utilisation;
   std::optional<bool> prefix_caching, chunked_prefill;
   std::optional<Admission> admission;
+  bool operator==(const EngineChoices&) const = default;
 };
 // Throws Error(bad_input).
 EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup& setup);
@@ -42,6 +43,7 @@ struct Replicas {
   std::optional<BytesPerSecond> kv_link;  // of a device, one way; none: the network's, else the interconnect's
   Seconds kv_latency{};
   bool kv_per_layer = false;
+  bool operator==(const Replicas&) const = default;
 };
 
 // A deployment, and what it rests on. What the setup points to must outlive it.

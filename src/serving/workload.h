@@ -56,6 +56,7 @@ struct Lengths {
   double low = 1;   // fixed: the length; lognormal: the mean
   double high = 1;  // lognormal: the standard deviation of the logarithm
   double mean() const { return kind == Kind::uniform ? (low + high) / 2 : low; }
+  bool operator==(const Lengths&) const = default;
 };
 inline constexpr std::int64_t kMaxLength = 10'000'000;
 // Throws Error(bad_input); `field` is the one that messages name.
@@ -71,6 +72,7 @@ Lengths spread(const Lengths& lengths, double share = kSpread);
 struct Prefix {
   std::int64_t tokens = 0;
   std::int64_t kinds = 1;
+  bool operator==(const Prefix&) const = default;
 };
 Prefix parse_prefix(std::string_view text, const Lengths& input);
 
@@ -88,6 +90,7 @@ struct Load {
   std::uint64_t seed = 0;
   // Whose first `requests` are sent instead, at the rate; the lengths then are those of its mean request.
   std::shared_ptr<const Trace> trace = {};
+  bool operator==(const Load&) const = default;
 };
 // The intervals are scaled so that the last request comes at requests / rate, as vLLM's benchmark does
 // (vllm/benchmarks/serve.py at 009e6d4).

@@ -129,22 +129,21 @@ TEST_CASE("the five forms give the same steps", "[import][llama-bench]") {
     CHECK(i.measurements.rows[0].hardware == "rtx3090");
     CHECK(i.measurements.rows[0].latency.value == Approx(0.128));  // 512 tokens at 4000 a second
     CHECK(i.measurements.rows[1].latency.value == Approx(0.008));  // one at 125
-    CHECK(step(i, 0) == StepRow{.runtime = "llama.cpp",
-                                .execution = "",
-                                .options = "",
-                                .model = "llama-3.1-8b",
-                                .weights = "q4_k_m",
-                                .kv = "",
-                                .phase = Phase::prefill,
-                                .new_tokens = 512,
-                                .context = 4096,
-                                .measured = "2025-09-09",
-                                .backend = "cuda",
-                                .build = "b6421",
-                                .flash_attention = true,
-                                .ubatch = 512,
-                                .tool = "llama-bench",
-                                .depth = 4096});
+    StepRow prompt;
+    prompt.runtime = "llama.cpp";
+    prompt.model = "llama-3.1-8b";
+    prompt.weights = "q4_k_m";
+    prompt.phase = Phase::prefill;
+    prompt.new_tokens = 512;
+    prompt.context = 4096;
+    prompt.measured = "2025-09-09";
+    prompt.backend = "cuda";
+    prompt.build = "b6421";
+    prompt.flash_attention = true;
+    prompt.ubatch = 512;
+    prompt.tool = "llama-bench";
+    prompt.depth = 4096;
+    CHECK(step(i, 0) == prompt);
     CHECK(step(i, 1).phase == Phase::decode);
     CHECK(step(i, 1).context == 64);
     CHECK(step(i, 1).gen_tokens == 128);

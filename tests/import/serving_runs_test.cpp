@@ -81,8 +81,8 @@ TEST_CASE("the printed table is the result that would have been saved", "[import
                                                     {"output_tokens_per_second", 1136.24},
                                                     {"requests_per_second", 1.06}});
   CHECK(run(i).requests == 200);
-  CHECK(run(i).concurrency == 16);
-  CHECK(run(i).rate == 4.0);
+  CHECK(run(i).load.concurrency == 16);
+  CHECK(run(i).load.rate == 4.0);
   CHECK(run(i).input == "128");
   CHECK(run(i).runtime == "vllm");
 
@@ -98,8 +98,8 @@ TEST_CASE("the printed table is the result that would have been saved", "[import
   REQUIRE(two.measurements.rows.size() == 4);
   CHECK(figures(two, 1) == std::map<std::string, double>{{"e2e.mean", 900.5}, {"ttft.mean", 50.5}});
   CHECK(run(two).runtime == "sglang");
-  CHECK_FALSE(run(two).rate.has_value());
-  CHECK(run(two).concurrency == 8);
+  CHECK_FALSE(run(two).load.rate.has_value());
+  CHECK(run(two).load.concurrency == 8);
   CHECK(two.measurements.rows[0].extra[2].empty());
   CHECK(two.measurements.rows[3].extra[2] == "speculative decoding");
   CHECK(problems_of(Source::vllm_bench, "Mean TTFT (ms): 5\n") ==
@@ -112,9 +112,9 @@ TEST_CASE("vllm bench serve: summary, and of requests one by one what it lacks",
   const ServingRow& r = run(i);
   CHECK(r.model == "llama-3.1-8b");
   CHECK(r.tp == 2);
-  CHECK(r.concurrency == 2);
+  CHECK(r.load.concurrency == 2);
   CHECK(r.requests == 4);
-  CHECK_FALSE(r.rate);
+  CHECK_FALSE(r.load.rate);
   CHECK(r.input == "500");
   CHECK(r.output == "10");
   CHECK(r.engine_version == "0.15.1");
@@ -139,8 +139,8 @@ TEST_CASE("vllm bench serve: failures and rising rates are kept and not trusted"
           "mean_ttft_ms": 50, "p95_e2el_ms": NaN, "output_throughput": 90})";
   const Imported i = imported(Source::vllm_bench, text, {.weights = "fp8"});
   check_file(i);
-  CHECK(run(i).rate == 8.5);
-  CHECK(run(i).burstiness == 0.5);
+  CHECK(run(i).load.rate == 8.5);
+  CHECK(run(i).load.burstiness == 0.5);
   CHECK(run(i).requests == 100);
   CHECK(run(i).input == "100");
   CHECK(run(i).runtime == "vllm");
@@ -230,7 +230,7 @@ TEST_CASE("InferenceX: plan and precision are in the file, seconds and throughpu
   const Imported two = imported(Source::inferencex, apart, {});
   check_file(two);
   CHECK(run(two).runtime == "trtllm");
-  CHECK(run(two).prefill_replicas == 2);
+  CHECK(run(two).replicas.prefill == 2);
   CHECK(run(two).decode_plan == "tp8 ep8 dp");
   CHECK(figures(two).at("output_tokens_per_second") == Approx(800));
   CHECK(two.measurements.rows[0].extra.at(2) == "prompts and decode on devices of their own");
@@ -250,7 +250,7 @@ TEST_CASE("AIPerf: the unit says what a number is, and its inter token latency i
   const Imported i = imported(Source::aiperf, json, kBf16);
   check_file(i);
   CHECK(run(i).model == "qwen3-32b");
-  CHECK(run(i).concurrency == 32);
+  CHECK(run(i).load.concurrency == 32);
   CHECK(run(i).requests == 320);
   CHECK(run(i).input == "1000");
   CHECK(run(i).output == "lognormal:100:0.294");  // sqrt(ln(1 + 0.09))
@@ -281,7 +281,7 @@ TEST_CASE("GenAI-Perf's table has no load: that is asked for", "[import][serving
   options.concurrency = 10;
   const Imported i = imported(Source::aiperf, csv, options);
   check_file(i);
-  CHECK(run(i).concurrency == 10);
+  CHECK(run(i).load.concurrency == 10);
   CHECK(run(i).requests == 90);
   CHECK(run(i).input == "3000");
   const auto f = figures(i);
@@ -298,7 +298,7 @@ TEST_CASE("GuideLLM: a run for each benchmark, whose inter token latency is one 
   CHECK(i.types.at(0).count == 2);
   const ServingRow& r = run(i);
   CHECK(r.model == "qwen3-32b");
-  CHECK(r.concurrency == 8);
+  CHECK(r.load.concurrency == 8);
   CHECK(r.requests == 120);
   CHECK(r.input == "1000");
   CHECK(r.output == "lognormal:100:0.472");  // sqrt(ln(1.25))
@@ -309,8 +309,8 @@ TEST_CASE("GuideLLM: a run for each benchmark, whose inter token latency is one 
   CHECK(f.at("e2e.p90") == Approx(5000));
   CHECK(f.at("ttft.p99") == Approx(400));
   const ServingRow& constant = run(i, i.measurements.rows.size() - 1);
-  CHECK(constant.rate == 1.5);
-  CHECK(std::isinf(constant.burstiness));
+  CHECK(constant.load.rate == 1.5);
+  CHECK(std::isinf(constant.load.burstiness));
   CHECK(i.measurements.rows.back().extra.at(2) == "10 of 100 requests failed");
 }
 

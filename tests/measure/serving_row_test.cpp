@@ -42,7 +42,7 @@ TEST_CASE("a run becomes a row for each figure, a rate its inverse", "[measureme
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(m.rows[i].line == 2);
     CHECK(run(m, i).same_run(run(m, 0)));
-    CHECK(run(m, i).concurrency == 64);
+    CHECK(run(m, i).load.concurrency == 64);
     CHECK(run(m, i).input == "820-1024");
   }
   CHECK(configuration(m.rows[0]) ==
@@ -63,8 +63,8 @@ TEST_CASE("a run is written as the line that it was", "[measurements][serving]")
     CHECK(again.rows[i].extra == m.rows[i].extra);
     CHECK(again.rows[i].line == m.rows[i].line);  // one line for one run, no column but those that some run fills in
   }
-  CHECK(run(again, 3).rate == 2.5);
-  CHECK(std::isinf(run(again, 3).burstiness));
+  CHECK(run(again, 3).load.rate == 2.5);
+  CHECK(std::isinf(run(again, 3).load.burstiness));
   CHECK(format_measurements(again) == written);
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("what a run lacks is said with its line", "[measurements][serving]") {
 TEST_CASE("a closed loop sends ten requests for each that is under way", "[serving]") {
   ServingRow row;
   CHECK(row.sent() == 1000);
-  row.concurrency = 64;
+  row.load.concurrency = 64;
   CHECK(row.sent() == 640);
   row.requests = 100;
   CHECK(row.sent() == 100);
