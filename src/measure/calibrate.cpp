@@ -9,7 +9,6 @@
 #include <set>
 
 #include "base/load_once.h"
-#include "base/match.h"
 #include "base/text.h"
 #include "estimate/estimate.h"
 #include "hardware/engine.h"
@@ -42,31 +41,14 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   std::size_t foreign = 0;
   std::size_t other_era = 0;
   std::map<std::string, std::string> eras;  // that a runtime and version are of, as far as they say one
-  // What ran the row: a name and a version; no name: not said.
-  struct Under {
-    std::string name, version;
-  };
-  const auto under_of = [](const Row& row) {
-    return match(
-        row.of,
-        [](const OpRow& op) {
-          return Under{op.runtime, op.engine_version};
-        },
-        [](const StepRow& step) {
-          return Under{runtime_name(step), runtime_version(step)};
-        },
-        [](const ServingRow& run) {
-          return Under{run.runtime, run.engine_version};
-        });
-  };
-  const auto era_of = [&](const Under& under) -> const std::string& {
+  const auto era_of = [&](const Software& under) -> const std::string& {
     return load_once(eras, under.name + '@' + under.version,
                      [&] { return profile.engine.empty() ? "" : hardware::era_of(device, under.name, under.version); });
   };
   std::size_t doubtful = 0;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
-    const Under under = under_of(row);
+    const Software under = software_of(row);
     const bool named = !under.name.empty();
     std::string era;
     try {
@@ -150,6 +132,19 @@ Measurements subset(const Measurements& all, std::span<const std::size_t> rows) 
   return some;
 }
 
+// The rows to fit to, and where they are from. Throws Error(bad_input) where there are none.
+Measurements begin(const Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start,
+                   Calibration& c) {
+  c.hardware = device.name;
+  c.runtime = start.name;
+  c.files.clear();
+  for (const Measurements::File& file : measurements.files) c.files.push_back(file.path);
+  const std::size_t told = c.warnings.size();
+  Measurements used = subset(measurements, usable_rows(measurements, device, start, c.warnings));
+  if (!used.rows.empty()) return used;
+  throw Error::bad_input("no rows to calibrate with", c.warnings.size() > told ? c.warnings[told] : "");
+}
+
 // Parameters that are never fitted: a limit, not a time; and bounds that no kernel has where a profile does not say so.
 bool held(std::size_t parameter) {
   using enum hardware::Parameter;
@@ -182,37 +177,19 @@ void note_range(const Measurements& rows, const Predictor& predictor, hardware::
   }
 }
 
-// What groups are named by, where they speak against the rest; nothing: not of this kind.
-struct Kind {
-  std::string_view by;
-  std::optional<std::string> (*name)(const Row& row);
-};
-template <auto Name>
-std::optional<std::string> name_of_step(const Row& row) {
-  const auto* step = std::get_if<StepRow>(&row.of);
-  std::string text = step ? Name(*step) : "";
+// What groups are named by, where they speak against the rest.
+constexpr std::string_view kKinds[] = {"model",          "weights",   "cache", "plan",
+                                       "engine version", "execution", "op",    "scheme"};
+// Nothing: not of this kind.
+std::optional<std::string> name_within(std::string_view kind, const Row& row) {
+  const auto* s = std::get_if<StepRow>(&row.of);
+  std::string text = s && kind == "cache"            ? s->kv
+                     : s && kind == "engine version" ? runtime_version(*s)
+                     : s && kind == "plan"
+                         ? fmt::format("tp {} ep {} dp {} pp {} n_gpu {}", s->tp, s->ep, s->dp, s->pp, s->n_gpu)
+                         : group_name(row, kind);
   return text.empty() ? std::nullopt : std::optional(std::move(text));
 }
-std::optional<std::string> op_of_row(const Row& row) {
-  const auto* op = std::get_if<OpRow>(&row.of);
-  return op ? std::optional(op->op) : std::nullopt;
-}
-std::optional<std::string> scheme_of_row(const Row& row) {
-  std::string text = group_name(row, "scheme");
-  return text.empty() ? std::nullopt : std::optional(std::move(text));
-}
-constexpr Kind kKinds[] = {
-    {"model", name_of_step<[](const StepRow& s) { return s.model; }>},
-    {"weights", name_of_step<[](const StepRow& s) { return s.weights; }>},
-    {"cache", name_of_step<[](const StepRow& s) { return s.kv; }>},
-    {"plan", name_of_step<[](const StepRow& s) {
-       return fmt::format("tp {} ep {} dp {} pp {} n_gpu {}", s.tp, s.ep, s.dp, s.pp, s.n_gpu);
-     }>},
-    {"engine version", name_of_step<[](const StepRow& s) { return runtime_version(s); }>},
-    {"execution", name_of_step<[](const StepRow& s) { return s.execution; }>},
-    {"op", op_of_row},
-    {"scheme", scheme_of_row},
-};
 
 // Offsets: the steps of a model times a factor of its own, in the fit alone. What the form cannot express of one model,
 // a kernel that it lacks, does not speak for the others then. They are parameters beyond the profile's, pulled to 1, of
@@ -325,16 +302,16 @@ void judge(const Measurements& rows, const Calibration& c, std::span<const doubl
   }
   // Of those that are far off, the groups of a kind that has others, unless most of their rows were named with a kind
   // before it.
-  for (const Kind& kind : kKinds) {
-    for (const auto& [text, members] : rows_by_text(every, [&](std::size_t i) { return kind.name(rows.rows[i]); })) {
+  for (const std::string_view kind : kKinds) {
+    for (const auto& [text, members] :
+         rows_by_text(every, [&](std::size_t i) { return name_within(kind, rows.rows[i]); })) {
       const double bias = errors(predicted, members).bias;
       const auto named =
           std::count_if(members.begin(), members.end(), [&](std::size_t i) { return known.contains(i); });
       if (members.size() == every.size() || std::abs(bias) < kFar || 2 * named > std::ssize(members)) continue;
       known.insert(members.begin(), members.end());
       warnings.push_back(fmt::format("{} {} speaks against the rest: its {} rows are predicted {} too {} on the mean",
-                                     kind.by, text, members.size(), percent(std::abs(bias)),
-                                     bias > 0 ? "slow" : "fast"));
+                                     kind, text, members.size(), percent(std::abs(bias)), bias > 0 ? "slow" : "fast"));
     }
   }
   constexpr std::size_t kNamed = 6;
@@ -361,15 +338,9 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   CalibrateResult result{.calibration = {}, .profile = start};
   Calibration& c = result.calibration;
   RuntimeProfile& profile = result.profile;
-  c.hardware = device.name;
-  c.runtime = start.name;
-  for (const Measurements::File& file : measurements.files) c.files.push_back(file.path);
-  const std::vector<std::size_t> chosen = usable_rows(measurements, device, start, c.warnings);
-  const Measurements used = subset(measurements, chosen);
+  const Measurements used = begin(measurements, device, start, c);
   std::vector<std::size_t> rows(used.rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i;
-  if (rows.empty()) throw Error::bad_input("no rows to calibrate with", c.warnings.empty() ? "" : c.warnings.front());
-
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
   for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
     if (pulled(i)) continue;
     // What was fitted on this device goes back to where its fit began; what was on another one is where this one does.
@@ -553,13 +524,7 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
                            const RuntimeProfile& start, CalibrateResult result) {
   Calibration& c = result.calibration;
   RuntimeProfile& profile = result.profile;
-  c.hardware = device.name;
-  c.runtime = profile.name;
-  c.files.clear();
-  for (const Measurements::File& file : measurements.files) c.files.push_back(file.path);
-  const Measurements used = subset(measurements, usable_rows(measurements, device, start, c.warnings));
-  if (used.rows.empty())
-    throw Error::bad_input("no rows to calibrate with", c.warnings.empty() ? "" : c.warnings.back());
+  const Measurements used = begin(measurements, device, start, c);
   std::vector<std::size_t> rows(used.rows.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   ServingPredictor predictor(used, rows, device);

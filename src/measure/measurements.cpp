@@ -67,8 +67,8 @@ struct Rule {
   std::optional<std::int64_t> absent = {};  // what no text stands for; without it there must be one
   std::int64_t min = 1;
   std::int64_t max = 1'000'000'000;
-  bool shown = false;           // written also where it is what no text stands for
-  std::string_view words = {};  // that stand before it where a server is described
+  bool shown = false;          // written also where it is what no text stands for
+  std::string_view text = {};  // how it is told where a row is described; empty: it is not, or with others
 };
 // What other tools' tables call schemes: bits of weights (w), of activations (a) and of the cache (c); "wo": weights
 // only, which are unpacked.
@@ -102,14 +102,14 @@ void each_field(Of& s, const Visit& visit) {
     visit("runtime", s.runtime, {});
     visit("model", s.model, {});
     visit("weights", s.weights, {});
-    visit("tp", s.tp, {.absent = 1, .max = graph::kMostDevices, .shown = true, .words = "tp"});
-    visit("ep", s.ep, {.absent = 1, .max = graph::kMostDevices, .words = "ep"});
-    visit("dp", s.dp, {.absent = 1, .max = graph::kMostDevices, .words = "dp"});
-    visit("pp", s.pp, {.absent = 1, .max = graph::kMostDevices, .words = "pp"});
-    visit("kv", s.kv, {.words = "kv"});
-    visit("engine_version", s.engine_version, {.words = "of"});
-    visit("execution", s.execution, {.shown = step, .words = "execution"});
-    visit("options", s.options, {.shown = step, .words = "options"});
+    visit("tp", s.tp, {.absent = 1, .max = graph::kMostDevices, .shown = true, .text = "tp {}"});
+    visit("ep", s.ep, {.absent = 1, .max = graph::kMostDevices, .text = "ep {}"});
+    visit("dp", s.dp, {.absent = 1, .max = graph::kMostDevices, .text = "dp {}"});
+    visit("pp", s.pp, {.absent = 1, .max = graph::kMostDevices, .text = "pp {}"});
+    visit("kv", s.kv, {.text = "kv {}"});
+    visit("engine_version", s.engine_version, {.text = "of {}"});
+    visit("execution", s.execution, {.shown = step, .text = "execution {}"});
+    visit("options", s.options, {.shown = step, .text = "options {}"});
   }
   if constexpr (step) {
     visit("batch", s.batch, {});
@@ -135,24 +135,24 @@ void each_field(Of& s, const Visit& visit) {
     visit("depth", s.depth, {.min = 0});
     visit("gen_tokens", s.gen_tokens, {.absent = 0});
   } else if constexpr (std::is_same_v<Type, ServingRow>) {
-    visit("prefill_plan", s.prefill_plan, {.words = "prefill"});
-    visit("decode_plan", s.decode_plan, {.words = "decode"});
-    visit("draft", s.draft, {.words = "draft"});
-    visit("accept", s.accept, {.words = "accept"});
-    visit("max_batched_tokens", s.engine.max_batched_tokens, {.words = "max batched tokens"});
-    visit("max_seqs", s.engine.max_sequences, {.words = "max seqs"});
-    visit("kv_blocks", s.engine.kv_blocks, {.words = "blocks"});
-    visit("block_size", s.engine.block_size, {.max = 1 << 20, .words = "block size"});
-    visit("prefill_replicas", s.replicas.prefill, {.max = 1'000'000, .words = "prefill replicas"});
-    visit("decode_replicas", s.replicas.decode, {.max = 1'000'000, .words = "decode replicas"});
-    visit("replicas", s.replicas.count, {.absent = 1, .max = 1'000'000, .words = "replicas"});
-    visit("kv_utilisation", s.engine.kv_utilisation, {.max = 1, .words = "kv utilisation"});
-    visit("prefix_caching", s.engine.prefix_caching, {.words = "prefix caching"});
-    visit("rate", s.load.rate, {.words = "rate"});
-    visit("burstiness", s.load.burstiness, {.absent = 1, .words = "burstiness"});
-    visit("concurrency", s.load.concurrency, {.max = kMostRequests, .words = "concurrency"});
-    visit("requests", s.requests, {.absent = 0, .max = kMostRequests, .words = "requests"});
-    visit("trace", s.trace, {.words = "trace"});
+    visit("prefill_plan", s.prefill_plan, {.text = "prefill {}"});
+    visit("decode_plan", s.decode_plan, {.text = "decode {}"});
+    visit("draft", s.draft, {.text = "draft {}"});
+    visit("accept", s.accept, {.text = "accept {}"});
+    visit("max_batched_tokens", s.engine.max_batched_tokens, {.text = "max batched tokens {}"});
+    visit("max_seqs", s.engine.max_sequences, {.text = "max seqs {}"});
+    visit("kv_blocks", s.engine.kv_blocks, {.text = "blocks {}"});
+    visit("block_size", s.engine.block_size, {.max = 1 << 20, .text = "block size {}"});
+    visit("prefill_replicas", s.replicas.prefill, {.max = 1'000'000, .text = "prefill replicas {}"});
+    visit("decode_replicas", s.replicas.decode, {.max = 1'000'000, .text = "decode replicas {}"});
+    visit("replicas", s.replicas.count, {.absent = 1, .max = 1'000'000, .text = "replicas {}"});
+    visit("kv_utilisation", s.engine.kv_utilisation, {.max = 1, .text = "kv utilisation {}"});
+    visit("prefix_caching", s.engine.prefix_caching, {.text = "prefix caching {}"});
+    visit("rate", s.load.rate, {.text = "rate {}"});
+    visit("burstiness", s.load.burstiness, {.absent = 1, .text = "burstiness {}"});
+    visit("concurrency", s.load.concurrency, {.max = kMostRequests, .text = "concurrency {}"});
+    visit("requests", s.requests, {.absent = 0, .max = kMostRequests, .text = "requests {}"});
+    visit("trace", s.trace, {.text = "trace {}"});
     visit("input", s.input, {});
     visit("output", s.output, {});
     visit("prefix", s.prefix, {});
@@ -164,16 +164,16 @@ void each_field(Of& s, const Visit& visit) {
     visit("n", s.n, {});
     visit("k", s.k, {});
     if (s.ranks > 1) {
-      visit("ranks", s.ranks, kRanks);
+      visit("ranks", s.ranks, {.min = kRanks.min, .max = kRanks.max, .text = "over {} ranks"});
     } else {
       visit("batch", s.batch, {.absent = 1});
-      visit("weights", s.weights, {});
-      visit("power", s.power, {});
-      visit("copies", s.copies, {.absent = 0});
-      visit("passes", s.passes, {.absent = 0, .max = hardware::kMostPasses});
-      visit("grid", s.grid, {});
-      visit("local", s.local, {});
-      visit("mapping", s.mapping, {});
+      visit("weights", s.weights, {.text = "{}"});
+      visit("power", s.power, {.text = "{}"});
+      visit("copies", s.copies, {.absent = 0, .text = "copies {}"});
+      visit("passes", s.passes, {.absent = 0, .max = hardware::kMostPasses, .text = "passes {}"});
+      visit("grid", s.grid, {.text = "on {}"});
+      visit("local", s.local, {.text = "{} in the tiles"});
+      visit("mapping", s.mapping, {.text = "as {}"});
     }
   } else if constexpr (std::is_same_v<Type, AttentionShape>) {
     visit("batch", s.batch, {});
@@ -183,29 +183,30 @@ void each_field(Of& s, const Visit& visit) {
     visit("kv_heads", s.kv_heads, {});
     visit("head_dim", s.head_dim, {});
     visit("causal", s.causal, {});
-    visit("kv_dtype", s.kv_dtype, {});
-    visit("window", s.window, {.absent = 0, .min = 0});
-    visit("copies", s.copies, {.absent = 0});
-    visit("passes", s.passes, {.absent = 0, .max = hardware::kMostPasses});
-    visit("grid", s.grid, {});
+    visit("window", s.window, {.absent = 0, .min = 0, .text = "window {}"});
+    visit("kv_dtype", s.kv_dtype, {.text = "cache {}"});
+    visit("copies", s.copies, {.absent = 0, .text = "copies {}"});
+    visit("passes", s.passes, {.absent = 0, .max = hardware::kMostPasses, .text = "passes {}"});
+    visit("grid", s.grid, {.text = "on {}"});
   } else if constexpr (std::is_same_v<Type, LatentShape>) {
+    const bool prolog = s.part == LatentShape::Part::prolog;
     visit("heads", s.heads, {});
-    if (s.part != LatentShape::Part::attention) visit("weights", s.weights, {});
-    if (s.part == LatentShape::Part::prolog) return visit("m", s.batch, {});
+    if (!prolog) visit("kv_dtype", s.kv_dtype, {.text = "cache {}"});
+    if (s.part != LatentShape::Part::attention) visit("weights", s.weights, {.text = "{}"});
+    if (prolog) return visit("m", s.batch, {});
     visit("batch", s.batch, {});
     visit("q_len", s.q_len, s.phase == Phase::decode ? Rule{.absent = 1, .shown = true} : Rule{});
     visit("kv_len", s.kv_len, {});
-    visit("kv_dtype", s.kv_dtype, {});
   } else if constexpr (std::is_same_v<Type, ExpertsShape>) {
     visit("m", s.m, {});
     visit("hidden", s.hidden, {});
     visit("inter", s.inter, {});
     visit("topk", s.topk, {});
     visit("experts", s.experts, {.max = 1'000'000});
-    visit("tp", s.tp, {.absent = 1});
-    visit("ep", s.ep, {.absent = 1});
-    visit("weights", s.weights, {});
-    visit("distribution", s.distribution, {});
+    visit("tp", s.tp, {.absent = 1, .text = "tp {}"});
+    visit("ep", s.ep, {.absent = 1, .text = "ep {}"});
+    visit("weights", s.weights, {.text = "{}"});
+    visit("distribution", s.distribution, {.text = "{}"});
   } else if constexpr (std::is_same_v<Type, VectorShape>) {
     visit("m", s.tokens, {});
     if (known_layer(s.layer)) return;
@@ -377,10 +378,8 @@ class FileParser {
   }
 
   static const ServingFigure* figure_called(std::string_view column) {
-    for (const ServingFigure& figure : serving_figures()) {
-      if (figure.column == column) return &figure;
-    }
-    return nullptr;
+    const auto found = std::ranges::find(serving_figures(), column, &ServingFigure::column);
+    return found == serving_figures().end() ? nullptr : &*found;
   }
   char use(const ColumnInfo& info) const { return info.use[ops_ ? 1 : serving_ ? 2 : 0]; }
   bool named(std::string_view name) const {
@@ -809,22 +808,57 @@ std::string runtime_version(const StepRow& row) {
 
 namespace {
 
+// What columns with a text of their own say, each in its words: "tp 4", "max seqs 64".
 template <class Of>
-std::string with_version(const Of& row) {
-  const bool versioned = !row.runtime.empty() && !row.engine_version.empty();
-  return versioned ? fmt::format("{}@{}", row.runtime, row.engine_version) : row.runtime;
+std::vector<std::string> told(const Of& of) {
+  std::vector<std::string> parts;
+  each_field(of, [&](Column, const auto& value, const Rule& rule) {
+    const Cell cell = CellOf()(value, {.absent = rule.absent});
+    if (rule.text.empty() || cell.index() == 0) return;
+    const auto* is = std::get_if<bool>(&cell);
+    parts.push_back(fmt::format(fmt::runtime(rule.text), is ? (*is ? "on" : "off") : std::visit(CellText(), cell)));
+  });
+  return parts;
 }
+
+// What of a shape stands before that.
+struct ShapeText {
+  std::string operator()(const GemmShape& g) const {
+    return fmt::format("{}{} x {} x {}", g.batch > 1 ? fmt::format("{} * ", g.batch) : "", g.m, g.n, g.k);
+  }
+  std::string operator()(const AttentionShape& a) const {
+    return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,
+                       a.head_dim, a.causal ? "" : " not causal");
+  }
+  std::string operator()(const LatentShape& l) const {
+    if (l.part == LatentShape::Part::prolog) return fmt::format("{} tokens heads {}", l.batch, l.heads);
+    return fmt::format("batch {} q {} kv {} heads {}", l.batch, l.q_len, l.kv_len, l.heads);
+  }
+  std::string operator()(const ExpertsShape& e) const {
+    return fmt::format("{} tokens to {} of {} experts {} x {}", e.m, e.topk, e.experts, e.hidden, e.inter);
+  }
+  std::string operator()(const VectorShape& v) const {
+    if (v.width == 0) return fmt::format("{} tokens", v.tokens);
+    std::string text = fmt::format("{} x {}", v.tokens, v.width);
+    if (v.heads > 0) text += fmt::format(" heads {}/{}", v.heads, v.kv_heads);
+    return v.bytes.value > 0 ? text + fmt::format(" {:.0f} B", v.bytes.value) : text;
+  }
+  std::string operator()(const GatherShape& g) const { return fmt::format("{} x {} of {}", g.rows, g.width, g.table); }
+  std::string operator()(const CacheShape& c) const {
+    return fmt::format("{} tokens {} x {}", c.tokens, c.kv_heads, c.head_dim);
+  }
+  std::string operator()(const ScanShape& s) const {
+    return fmt::format("batch {} q {} heads {}/{} x {} x {}", s.batch, s.q_len, s.heads, s.key_heads, s.key_dim,
+                       s.value_dim);
+  }
+  std::string operator()(const CollectiveShape& c) const {
+    return fmt::format("{} ranks {:.0f} B", c.ranks, c.bytes.value);
+  }
+};
 
 // Plan, settings and load of a server: "tp 4", "max seqs 64", "820-1024 -> 1024".
 std::vector<std::string> settings_of(const ServingRow& row) {
-  std::vector<std::string> parts;
-  const auto add = [&](Column, const auto& value, const Rule& rule) {
-    const Cell cell = CellOf()(value, {.absent = rule.absent});
-    if (rule.words.empty() || cell.index() == 0) return;
-    const auto* is = std::get_if<bool>(&cell);
-    parts.push_back(fmt::format("{} {}", rule.words, is ? (*is ? "on" : "off") : std::visit(CellText(), cell)));
-  };
-  each_field(row, add);
+  std::vector<std::string> parts = told(row);
   if (!row.input.empty()) parts.push_back(fmt::format("{} -> {}", row.input, row.output));
   if (!row.prefix.empty()) parts.push_back("prefix " + row.prefix);
   return parts;
@@ -832,15 +866,17 @@ std::vector<std::string> settings_of(const ServingRow& row) {
 
 }  // namespace
 
-std::string runtime_text(const OpRow& row) { return with_version(row); }
-std::string runtime_text(const ServingRow& row) { return with_version(row); }
+Software software_of(const Row& row) {
+  if (const auto* step = std::get_if<StepRow>(&row.of))
+    return {runtime_name(*step), runtime_version(*step), step->tool};
+  return std::visit([](const auto& of) { return Software{of.runtime, of.engine_version, {}}; }, row.of);
+}
 
-std::string runtime_text(const StepRow& row) {
-  std::string text = runtime_name(row);
-  if (row.runtime.empty()) return text;
-  if (const std::string version = runtime_version(row); !version.empty()) text += '@' + version;
-  if (!row.tool.empty()) text += '+' + row.tool;
-  return text;
+std::string runtime_text(const Row& row) {
+  Software of = software_of(row);
+  if (std::visit([](const auto& any) { return any.runtime.empty(); }, row.of)) return of.name;
+  if (!of.version.empty()) of.name += '@' + of.version;
+  return of.tool.empty() ? of.name : of.name + '+' + of.tool;
 }
 
 std::vector<std::string> configuration_parts(const Row& row) {
@@ -876,7 +912,7 @@ std::vector<std::string> configuration_parts(const Row& row) {
     add(r->metric);
   } else {
     const auto& op = std::get<OpRow>(row.of);
-    add(runtime_text(op));
+    add(runtime_text(row));
     add(op.op);
     add(std::string(name(op.dtype)));
     add(shape_text(op));
@@ -886,6 +922,16 @@ std::vector<std::string> configuration_parts(const Row& row) {
 
 std::string configuration(const Row& row) { return join(configuration_parts(row), " "); }
 
+std::string shape_text(const OpRow& row) {
+  const auto text = [](const auto& shape) {
+    std::vector<std::string> parts = told(shape);
+    parts.insert(parts.begin(), ShapeText()(shape));
+    return join(parts, " ");
+  };
+  return std::visit(text, row.shape);
+}
+
+std::string describe(const OpRow& row) { return fmt::format("{} {} {}", row.op, name(row.dtype), shape_text(row)); }
 std::string describe(const ServingRow& row) { return join(settings_of(row), " "); }
 
 std::vector<std::string> Measurements::unused_columns() const {

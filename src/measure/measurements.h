@@ -1,23 +1,18 @@
 // Measured latencies: rows of CSV files in one of three schemas, told apart by their header.
 //
-//  * steps of whole models: hardware,tp,ep,dp,pp,runtime,engine_version,execution,options,model,weights,kv,batch,phase,
-//    new_tokens,context,concurrency,prompt,generated,loaded,measured,latency_ms. One forward step of `batch` sequences
-//    that each process new_tokens and have context cached; phase verify is decode that checks several new tokens of
-//    each (speculative decoding). With `loaded`, the time per output token of a server that `concurrency` requests of
-//    `prompt` and `generated` tokens keep busy: others' prompts lengthen its steps. Of llama.cpp and its like also
-//    n_gpu,split,gpu_layers,host,backend,build,era,flash_attention,ubatch,tool,threads,depth,gen_tokens; where a row
-//    has one of the last two it need not say its context. In place of phase, new_tokens, context and latency_ms a line
-//    may have what a benchmark prints of `batch` equal requests: prompt, gen and one or both of ttft_ms and tpot_ms,
-//    which are a step of prefill and the mean one of decode.
-//  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
-//    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,copies,passes,grid,local,mapping,latency_us; a row
-//    fills in what its op has (op_row.h). With runtime,engine_version the kernels are that engine's.
-//  * servers under load: hardware,tp,ep,dp,pp,runtime,engine_version,execution,options,model,weights,kv,
-//    max_batched_tokens,max_seqs,kv_utilisation,kv_blocks,block_size,prefix_caching,rate,burstiness,concurrency,
-//    requests,input,output,prefix,trace,replicas,prefill_replicas,decode_replicas,prefill_plan,decode_plan,draft,accept
-//    (serving_row.h), and at least one of the figures METRIC_STATISTIC_ms (ttft, tpot, itl, e2e; mean, p50, p90, p95,
-//    p99), output_tokens_per_second and requests_per_second. Each figure is a row of its own.
+//  * steps of whole models (latency_ms). One forward step of `batch` sequences that each process new_tokens and have
+//    context cached; phase verify is decode that checks several new tokens of each (speculative decoding). With
+//    `loaded`, the time per output token of a server that `concurrency` requests of `prompt` and `generated` tokens
+//    keep busy: others' prompts lengthen its steps. Of llama.cpp and its like a row with depth or gen_tokens need not
+//    say its context. In place of phase, new_tokens, context and latency_ms a line may have what a benchmark prints of
+//    `batch` equal requests: prompt, gen and one or both of ttft_ms and tpot_ms, which are a step of prefill and the
+//    mean one of decode.
+//  * kernels (latency_us); a row fills in what its op has (op_row.h). With runtime,engine_version the kernels are that
+//    engine's.
+//  * servers under load (serving_row.h), and at least one of the figures METRIC_STATISTIC_ms (ttft, tpot, itl, e2e;
+//    mean, p50, p90, p95, p99), output_tokens_per_second and requests_per_second. Each figure is a row of its own.
 //
+// Which columns these have is said once, in the table of measurements.cpp.
 // What all rows have alike may be told beside the file (Beside) in place of a column. A line that cannot be read is
 // refused, and the others are read. Columns come in any order; those that the schema does not name are kept as they are
 // and change no prediction (unused_columns). Lines that start with '#' say where the rows are from. What a name means
@@ -125,13 +120,16 @@ std::string configuration(const Row& row);
 // The same in parts that mean something by themselves: "rtx4090", "vllm", …, "batch 8", "decode 1+512".
 std::vector<std::string> configuration_parts(const Row& row);
 
-// What a step ran under, as hardware::load_runtime_profile reads it: "vllm@0.6.3",
-// "llama.cpp-cuda@2024-05+llama-bench"; and what that is made of: "llama.cpp-cuda", and the version, build or else era.
-std::string runtime_text(const StepRow& row);
-std::string runtime_text(const ServingRow& row);
-std::string runtime_text(const OpRow& row);
+// What a step ran under: "llama.cpp-cuda", and the version, build or else era.
 std::string runtime_name(const StepRow& row);
 std::string runtime_version(const StepRow& row);
+// The same of any row, as far as it says so, and as hardware::load_runtime_profile reads it: "vllm@0.6.3",
+// "llama.cpp-cuda@2024-05+llama-bench".
+struct Software {
+  std::string name, version, tool;
+};
+Software software_of(const Row& row);
+std::string runtime_text(const Row& row);
 
 inline constexpr std::size_t kMaxMeasurementBytes = std::size_t{64} << 20;
 

@@ -70,63 +70,6 @@ bool same_word(const CacheShape&, const CacheShape&) { return true; }
 bool same_word(const ScanShape& a, const ScanShape& b) { return a.kind == b.kind; }
 bool same_word(const CollectiveShape& a, const CollectiveShape& b) { return a.kind == b.kind && a.custom == b.custom; }
 
-struct ShapeText {
-  std::string operator()(const GemmShape& g) const {
-    std::string text = fmt::format("{} x {} x {}", g.m, g.n, g.k);
-    if (g.batch > 1) text = fmt::format("{} * {}", g.batch, text);
-    if (g.ranks > 1) text += fmt::format(" over {} ranks", g.ranks);
-    for (const std::string* part : {&g.weights, &g.power}) {
-      if (!part->empty()) text += " " + *part;
-    }
-    text += copies_text(g.copies) + tiles_text(g.passes, g.grid);
-    if (!g.local.empty()) text += fmt::format(" {} in the tiles", g.local);
-    return g.mapping.empty() ? text : text + fmt::format(" as {}", g.mapping);
-  }
-  std::string operator()(const AttentionShape& a) const {
-    return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}{}{}{}{}", a.batch, a.q_len, a.kv_len, a.heads,
-                       a.kv_heads, a.head_dim, a.causal ? "" : " not causal",
-                       a.window > 0 ? fmt::format(" window {}", a.window) : "", cache_text(a.kv_dtype),
-                       copies_text(a.copies), tiles_text(a.passes, a.grid));
-  }
-  std::string operator()(const LatentShape& l) const {
-    const std::string weights = l.weights.empty() ? "" : " " + l.weights;
-    if (l.part == LatentShape::Part::prolog) return fmt::format("{} tokens heads {}{}", l.batch, l.heads, weights);
-    return fmt::format("batch {} q {} kv {} heads {}{}{}", l.batch, l.q_len, l.kv_len, l.heads, cache_text(l.kv_dtype),
-                       weights);
-  }
-  std::string operator()(const ExpertsShape& e) const {
-    std::string text = fmt::format("{} tokens to {} of {} experts {} x {}", e.m, e.topk, e.experts, e.hidden, e.inter);
-    if (e.tp > 1) text += fmt::format(" tp {}", e.tp);
-    if (e.ep > 1) text += fmt::format(" ep {}", e.ep);
-    for (const std::string* part : {&e.weights, &e.distribution}) {
-      if (!part->empty()) text += " " + *part;
-    }
-    return text;
-  }
-  static std::string copies_text(std::int64_t copies) { return copies > 0 ? fmt::format(" copies {}", copies) : ""; }
-  static std::string tiles_text(std::int64_t passes, const std::string& grid) {
-    return (passes > 0 ? fmt::format(" passes {}", passes) : "") + (grid.empty() ? "" : fmt::format(" on {}", grid));
-  }
-  static std::string cache_text(const std::string& kv_dtype) { return kv_dtype.empty() ? "" : " cache " + kv_dtype; }
-  std::string operator()(const VectorShape& v) const {
-    if (v.width == 0) return fmt::format("{} tokens", v.tokens);
-    std::string text = fmt::format("{} x {}", v.tokens, v.width);
-    if (v.heads > 0) text += fmt::format(" heads {}/{}", v.heads, v.kv_heads);
-    return v.bytes.value > 0 ? text + fmt::format(" {:.0f} B", v.bytes.value) : text;
-  }
-  std::string operator()(const GatherShape& g) const { return fmt::format("{} x {} of {}", g.rows, g.width, g.table); }
-  std::string operator()(const CacheShape& c) const {
-    return fmt::format("{} tokens {} x {}", c.tokens, c.kv_heads, c.head_dim);
-  }
-  std::string operator()(const ScanShape& s) const {
-    return fmt::format("batch {} q {} heads {}/{} x {} x {}", s.batch, s.q_len, s.heads, s.key_heads, s.key_dim,
-                       s.value_dim);
-  }
-  std::string operator()(const CollectiveShape& c) const {
-    return fmt::format("{} ranks {:.0f} B", c.ranks, c.bytes.value);
-  }
-};
-
 }  // namespace
 
 bool has_gate(const ExpertsShape& shape) { return shape.hidden != 2688 || shape.inter != 1856; }
@@ -194,14 +137,15 @@ std::optional<std::string> word_of(const OpShape& shape) {
   return std::nullopt;
 }
 
+OpRow row_of(Dtype dtype, OpShape shape) {
+  std::string word = word_of(shape).value();
+  return {std::move(word), dtype, std::move(shape)};
+}
+
 std::optional<CollectiveKind> collective_kind(std::string_view op) {
   const std::optional<OpShape> shape = shape_of_word(op);
   const auto* collective = shape ? std::get_if<CollectiveShape>(&*shape) : nullptr;
   return collective ? std::optional(collective->kind) : std::nullopt;
 }
-
-std::string shape_text(const OpRow& row) { return std::visit(ShapeText{}, row.shape); }
-
-std::string describe(const OpRow& row) { return fmt::format("{} {} {}", row.op, name(row.dtype), shape_text(row)); }
 
 }  // namespace llmperf::measure

@@ -189,6 +189,7 @@ std::vector<std::string> op_names();
 std::optional<OpShape> shape_of_word(std::string_view op);
 // The other way round; nothing where no measurements have a word (sends).
 std::optional<std::string> word_of(const OpShape& shape);
+OpRow row_of(Dtype dtype, OpShape shape);  // of a shape that has one
 std::optional<graph::CollectiveKind> collective_kind(std::string_view op);
 
 // Sizes alone: "128 x 1024 x 1024", "batch 1 q 1 kv 129 heads 16/16 x 64".

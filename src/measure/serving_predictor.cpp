@@ -119,10 +119,11 @@ void ServingPredictor::prepare(const ServingRow& row) {
 
 // Of a row that names no length one token.
 estimate::Draft ServingPredictor::draft_of(const ServingRow& row, const model::Decoder& target) {
-  std::optional<std::string> accept = row.accept;
-  if (row.accept.empty()) {
+  std::string accept = row.accept;
+  if (accept.empty()) {
     const double share = acceptances_.at(draft_and_target(row));
-    accept = std::isnan(share) ? std::nullopt : std::optional(fmt::format("{}", share));
+    if (std::isnan(share)) throw Error::bad_input("'draft' needs 'accept'", "0.8, or 0.85/0.7/0.6");
+    accept = fmt::format("{}", share);
   }
   estimate::Draft draft = request::read_draft(row.draft, accept, target, sources_);
   draft.best = false;

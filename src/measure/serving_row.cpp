@@ -28,9 +28,8 @@ const std::vector<ServingFigure>& serving_figures() {
 }
 
 const ServingFigure* find_figure(std::string_view metric) {
-  const std::vector<ServingFigure>& all = serving_figures();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const ServingFigure& f) { return f.metric == metric; });
-  return found == all.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(serving_figures(), metric, &ServingFigure::metric);
+  return found == serving_figures().end() ? nullptr : &*found;
 }
 
 Seconds figure_of(const serving::Summary& summary, std::string_view metric) {

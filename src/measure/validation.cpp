@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -75,90 +76,74 @@ Baselines baselines(std::span<const double> measured, std::span<const RooflineTi
 
 namespace {
 
-// Per row of the measurements; empty: there is none.
-struct Predictions {
-  std::vector<double> own;
-  std::vector<double> roofline;
-  std::vector<double> fitted_roofline;
-  std::vector<std::optional<double>> rule;
-  Bands bands;
-};
-
-std::vector<double> errors(const Measurements& measurements, std::span<const double> predicted,
-                           std::span<const std::size_t> rows) {
-  std::vector<double> list;
-  if (predicted.empty()) return list;
-  list.reserve(rows.size());
-  for (const std::size_t row : rows) list.push_back(relative_error(measurements.rows[row], predicted[row]));
-  return list;
+double mean_size(std::span<const double> errors) {
+  const double sum =
+      std::accumulate(errors.begin(), errors.end(), 0.0, [](double s, double e) { return s + std::abs(e); });
+  return sum / static_cast<double>(errors.size());
 }
 
-GroupErrors errors_of(const Measurements& measurements, const Predictions& p, const RowGroup& group) {
-  GroupErrors e{group.by, group.name, summarise(errors(measurements, p.own, group.rows)),
-                summarise(errors(measurements, p.roofline, group.rows)).mape,
-                summarise(errors(measurements, p.fitted_roofline, group.rows)).mape};
-  std::vector<double> rules;
-  for (const std::size_t row : group.rows) {
-    if (p.rule.empty() || !p.rule[row]) continue;
-    rules.push_back(relative_error(*p.rule[row], measurements.rows[row].latency.value));
-  }
-  e.rule_mape = summarise(rules).mape;
-  std::vector<double> factors;
+// `all`: of every row of the measurements.
+GroupErrors errors_of(const Measurements& measurements, std::span<const ValidatedRow> all, const RowGroup& group) {
+  std::vector<double> own, roofline, fitted, rules, factors;
   double inside_mean = 0;
   double inside_p90 = 0;
-  for (const std::size_t row : group.rows) {
-    if (p.bands.empty() || !p.bands[row]) continue;
-    const double ratio = p.own[row] / measurements.rows[row].latency.value;
+  for (const std::size_t i : group.rows) {
+    const Row& row = measurements.rows[i];
+    const ValidatedRow& of = all[i];
+    own.push_back(relative_error(row, of.predicted));
+    roofline.push_back(relative_error(row, of.roofline));
+    fitted.push_back(relative_error(row, of.fitted_roofline));
+    if (of.rule) rules.push_back(relative_error(row, *of.rule));
+    if (!of.band) continue;
+    const double ratio = of.predicted / row.latency.value;
     const double off = std::max(ratio, 1 / ratio) - 1;
-    inside_mean += off <= p.bands[row]->mean ? 1 : 0;
-    inside_p90 += off <= p.bands[row]->p90 ? 1 : 0;
-    factors.push_back(1 + p.bands[row]->p90);
+    inside_mean += off <= of.band->mean ? 1 : 0;
+    inside_p90 += off <= of.band->p90 ? 1 : 0;
+    factors.push_back(1 + of.band->p90);
   }
   const auto count = static_cast<double>(factors.size());
-  e.inside_mean = inside_mean / count;
-  e.inside_p90 = inside_p90 / count;
-  e.band_factor = quantile(std::move(factors), 0.5);
-  return e;
+  return {group.by,
+          group.name,
+          summarise(own),
+          mean_size(roofline),
+          mean_size(fitted),
+          mean_size(rules),
+          inside_mean / count,
+          inside_p90 / count,
+          quantile(std::move(factors), 0.5)};
 }
 
 }  // namespace
 
 void summarise(Validation& validation) {
   const Measurements& measurements = validation.measurements;
-  Predictions p;
-  p.own.resize(measurements.rows.size());
-  p.roofline.resize(measurements.rows.size());
-  p.fitted_roofline.resize(measurements.rows.size());
-  p.rule.resize(measurements.rows.size());
-  p.bands.resize(measurements.rows.size());
+  std::vector<ValidatedRow> all(measurements.rows.size());
   RowGroup scored;
   for (const ValidatedRow& r : validation.rows) {
     if (r.scored) scored.rows.push_back(r.row);
-    p.own[r.row] = r.predicted;
-    p.roofline[r.row] = r.roofline;
-    p.fitted_roofline[r.row] = r.fitted_roofline;
-    p.rule[r.row] = r.rule;
-    p.bands[r.row] = r.band;
+    all[r.row] = r;
   }
-  validation.summary = errors_of(measurements, p, scored);
+  validation.summary = errors_of(measurements, all, scored);
   validation.groups.clear();
   for (const RowGroup& group : group_rows(measurements, scored.rows)) {
-    validation.groups.push_back(errors_of(measurements, p, group));
+    validation.groups.push_back(errors_of(measurements, all, group));
   }
 }
 
 std::vector<GroupErrors> errors_by_group(const Measurements& measurements, std::span<const std::size_t> rows,
                                          std::span<const double> predicted, const Bands& bands) {
-  Predictions p;
-  p.own.resize(measurements.rows.size());
-  if (!bands.empty()) p.bands.resize(measurements.rows.size());
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  std::vector<ValidatedRow> all(measurements.rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    p.own[rows[i]] = predicted[i];
-    if (!bands.empty()) p.bands[rows[i]] = bands[i];
+    ValidatedRow& of = all[rows[i]];
+    of.predicted = predicted[i];
+    of.roofline = of.fitted_roofline = kNone;
+    if (!bands.empty()) of.band = bands[i];
   }
-  const RowGroup all{{}, {}, {rows.begin(), rows.end()}};
-  std::vector<GroupErrors> list = {errors_of(measurements, p, all)};
-  for (const RowGroup& group : group_rows(measurements, all.rows)) list.push_back(errors_of(measurements, p, group));
+  const RowGroup every{{}, {}, {rows.begin(), rows.end()}};
+  std::vector<GroupErrors> list = {errors_of(measurements, all, every)};
+  for (const RowGroup& group : group_rows(measurements, every.rows))
+    list.push_back(errors_of(measurements, all, group));
   return list;
 }
 
@@ -180,8 +165,7 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
   std::map<std::string, Error> broken;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
-    const std::string name =
-        runtime.empty() ? std::visit([](const auto& of) { return runtime_text(of); }, row.of) : runtime;
+    const std::string name = runtime.empty() ? runtime_text(row) : runtime;
     const std::string key = fmt::format("{}\n{}\n{}", row.hardware, row.of.index(), name);
     if (const auto known = broken.find(key); known != broken.end()) {
       refused.add(measurements, i, known->second);

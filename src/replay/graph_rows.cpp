@@ -38,12 +38,6 @@ std::optional<std::string> scheme_of(const model::StoredFormat& format, Dtype ac
   return found == names.end() ? std::nullopt : std::optional(*found);
 }
 
-// `shape` has a word.
-Row row_of_shape(Dtype dtype, measure::OpShape shape) {
-  std::string word = *measure::word_of(shape);
-  return OpRow{std::move(word), dtype, std::move(shape)};
-}
-
 // What is around an op.
 struct Place {
   const graph::Op& op;
@@ -76,7 +70,7 @@ Row row(const graph::Gemm& g, const Place&) {
       shape.m = std::max<std::int64_t>(1, std::llround(static_cast<double>(g.m) / g.weight_matrices));
     }
   }
-  return row_of_shape(g.activation, std::move(shape));
+  return measure::row_of(g.activation, std::move(shape));
 }
 
 // Rows of latent attention have no widths: they are of DeepSeek's.
@@ -86,7 +80,7 @@ Row latent_row(const graph::Attention& a) {
                                    .q_len = a.q_tokens,
                                    .kv_len = a.context + a.q_tokens,
                                    .heads = a.heads};
-  Row row = row_of_shape(a.activation, shape);
+  Row row = measure::row_of(a.activation, shape);
   const std::vector<graph::Op> ops = measure::ops_of(std::get<OpRow>(row), {});
   const auto& same = std::get<graph::Attention>(ops.front().body);
   if (a.keys > 0 || a.kv_heads != same.kv_heads || a.qk_dim != same.qk_dim || a.v_dim != same.v_dim) {
@@ -109,15 +103,15 @@ Row row(const graph::Attention& a, const Place&) {
   }
   if (a.qk_dim != a.v_dim || a.shared_kv) return latent_row(a);
   const bool decode = a.keys == 0 && a.q_tokens == 1;
-  return row_of_shape(a.activation,
-                      measure::AttentionShape{.phase = decode ? measure::Phase::decode : measure::Phase::prefill,
-                                              .batch = a.sequences,
-                                              .q_len = a.q_tokens,
-                                              .kv_len = keys,
-                                              .heads = a.heads,
-                                              .kv_heads = a.kv_heads,
-                                              .head_dim = a.qk_dim,
-                                              .causal = a.keys == 0});
+  return measure::row_of(a.activation,
+                         measure::AttentionShape{.phase = decode ? measure::Phase::decode : measure::Phase::prefill,
+                                                 .batch = a.sequences,
+                                                 .q_len = a.q_tokens,
+                                                 .kv_len = keys,
+                                                 .heads = a.heads,
+                                                 .kv_heads = a.kv_heads,
+                                                 .head_dim = a.qk_dim,
+                                                 .causal = a.keys == 0});
 }
 
 Row row(const graph::Vector& v, const Place& at) {
@@ -133,12 +127,12 @@ Row row(const graph::Vector& v, const Place& at) {
     shape.heads = attention->heads;
     shape.kv_heads = attention->kv_heads;
   }
-  return row_of_shape(v.activation, std::move(shape));
+  return measure::row_of(v.activation, std::move(shape));
 }
 
 Row row(const graph::Gather& g, const Place& at) {
   if (scheme_of(*g.table, g.activation) != std::string()) return "looks up a table of another type";
-  return row_of_shape(g.activation, measure::GatherShape{g.rows, g.width, at.vocabulary});
+  return measure::row_of(g.activation, measure::GatherShape{g.rows, g.width, at.vocabulary});
 }
 
 Row row(const graph::Copy& c, const Place& at) {
@@ -151,21 +145,21 @@ Row row(const graph::Copy& c, const Place& at) {
   if (static_cast<double>(tokens) != c.rows || tokens < 1) return "holds a fraction of a token";
   const double each = c.write_elements / c.rows / 2 / static_cast<double>(attention->kv_heads);
   if (each != std::floor(each)) return "no replay of such caches";
-  return row_of_shape(*dtype, measure::CacheShape{tokens, attention->kv_heads, static_cast<std::int64_t>(each)});
+  return measure::row_of(*dtype, measure::CacheShape{tokens, attention->kv_heads, static_cast<std::int64_t>(each)});
 }
 
 Row row(const graph::Collective& c, const Place&) {
   const std::optional<Dtype> dtype = dtype_of(c.element);
   const measure::CollectiveShape shape{c.kind, c.ranks, c.bytes()};
   if (!dtype || !measure::word_of(shape)) return fmt::format("no replay of {}", graph::name(c.kind));
-  return row_of_shape(*dtype, shape);
+  return measure::row_of(*dtype, shape);
 }
 
 Row row(const graph::Transfer&, const Place&) { return "crosses the link to the host"; }
 Row row(const graph::Scan& s, const Place&) {
   if (s.has_past && s.tokens > 1) return "goes on with a prompt";
-  return row_of_shape(s.activation,
-                      measure::ScanShape{s.kind, s.sequences, s.tokens, s.heads, s.key_heads, s.key_dim, s.value_dim});
+  return measure::row_of(
+      s.activation, measure::ScanShape{s.kind, s.sequences, s.tokens, s.heads, s.key_heads, s.key_dim, s.value_dim});
 }
 Row row(const graph::Convolution&, const Place&) { return "no replay of convolutions"; }
 Row row(const graph::Overhead&, const Place&) { return "is no op"; }

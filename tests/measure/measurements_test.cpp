@@ -151,16 +151,16 @@ TEST_CASE("a step of llama.cpp says its cards, its host and its build", "[measur
   CHECK(step(0).threads == 16);
   CHECK(step(0).depth == 4096);
   CHECK(step(0).gen_tokens == 128);
-  CHECK(runtime_text(step(0)) == "llama.cpp-vulkan@2025-08 mmq+llama-bench");
+  CHECK(runtime_text(m.rows[0]) == "llama.cpp-vulkan@2025-08 mmq+llama-bench");
   CHECK(configuration(m.rows[0]) ==
         "d llama.cpp-vulkan m q4_0 4 GPUs by row 0 layers on the GPU beside c fa 0 ubatch 1024 threads 16 generating "
         "128 of 2025-08 mmq by llama-bench batch 1 decode 4160+1");
   CHECK(step(1).context == 4096 + 64);  // the mean over 128 generated tokens
   CHECK(step(1).flash_attention == true);
   CHECK_FALSE(step(1).gpu_layers.has_value());
-  CHECK(runtime_text(step(1)) == "llama.cpp@mmq");
+  CHECK(runtime_text(m.rows[1]) == "llama.cpp@mmq");
   CHECK(step(2).context == 64);
-  CHECK(runtime_text(step(2)) == "llama.cpp");
+  CHECK(runtime_text(m.rows[2]) == "llama.cpp");
   CHECK(configuration(m.rows[2]) == "d llama.cpp m q4_0 2 GPUs by layer generating 128 batch 1 decode 64+1");
   CHECK(step(3).context == 1024);
   CHECK(m.unused_columns().empty());
@@ -385,8 +385,8 @@ TEST_CASE("a kernel may say whose it is", "[measurements]") {
       "hardware,op,dtype,m,n,k,runtime,engine_version,latency_us\na,gemm,bf16,1,2,3,sglang,0.5.14,4\n"
       "a,gemm,bf16,1,2,3,,2.29,4\n",
       "t.csv");
-  CHECK(runtime_text(std::get<OpRow>(m.rows[0].of)) == "sglang@0.5.14");
-  CHECK(runtime_text(std::get<OpRow>(m.rows[1].of)).empty());
+  CHECK(runtime_text(m.rows[0]) == "sglang@0.5.14");
+  CHECK(runtime_text(m.rows[1]).empty());
   CHECK(configuration(m.rows[0]) != configuration(m.rows[1]));  // no repeats of each other
   CHECK(m.unused_columns().empty());
 }

@@ -94,7 +94,7 @@ TEST_CASE("latent attention reads keys wider than values, and latents that are b
     for (const Dtype dtype : kTypes) {
       const auto shape = [&](Phase phase, int batch, int q, int kv, int heads) {
         const measure::LatentShape s{.phase = phase, .batch = batch, .q_len = q, .kv_len = kv, .heads = heads};
-        check_op(backend, {*measure::word_of(s), dtype, s});
+        check_op(backend, measure::row_of(dtype, s));
       };
       shape(Phase::prefill, 2, 17, 17, 2);
       shape(Phase::prefill, 1, 3, 140, 3);
@@ -112,7 +112,7 @@ TEST_CASE("recurrences go on from a state, or walk through a prompt, with heads 
       for (const auto kind : {model::RecurrentKind::gated_delta_net, model::RecurrentKind::mamba2}) {
         const auto shape = [&](int batch, int q, int heads, int key_heads, int key_dim, int value_dim) {
           const measure::ScanShape s{kind, batch, q, heads, key_heads, key_dim, value_dim};
-          check_op(backend, {*measure::word_of(s), dtype, s});
+          check_op(backend, measure::row_of(dtype, s));
         };
         shape(1, 1, 1, 1, 3, 5);
         shape(2, 1, 6, 2, 16, 32);
@@ -127,7 +127,7 @@ TEST_CASE("recurrences go on from a state, or walk through a prompt, with heads 
 TEST_CASE("states that executions change are there again for a result") {
   const auto backend = make_cpu_backend({.threads = 1, .gemm = Gemm::eigen});
   const measure::ScanShape s{model::RecurrentKind::mamba2, 1, 1, 2, 1, 8, 16};
-  const auto ready = prepared(*backend, {*measure::word_of(s), Dtype::fp32, s}, 2);
+  const auto ready = prepared(*backend, measure::row_of(Dtype::fp32, s), 2);
   const std::vector<float> first = backend->result(*ready);
   Prepared* const one[] = {ready.get()};
   backend->run(one, 5);
