@@ -14,7 +14,6 @@ namespace llmperf::import {
 namespace {
 
 using descriptor::Problems;
-using measure::OpRow;
 using measure::Phase;
 
 // What the tables call the formats of weights, and the scheme with the type of the other operand.
@@ -38,21 +37,8 @@ class KernelTable {
       : reader_(text, problems), problems_(&problems), into_(&into) {}
 
   void read() {
-    if (!reader_.next()) {
-      problems_->add(0, 0, "holds no header line and no rows");
-      return;
-    }
-    if (!read_header()) return;
-    std::int64_t rows = 0;
-    while (reader_.next() && !problems_->full()) {
-      ++rows;
-      if (reader_.cells().size() == names_.size()) {
-        read_row();
-      } else {
-        problem(1, fmt::format("{} fields, and the header has {}", reader_.cells().size(), names_.size()));
-      }
-    }
-    if (rows == 0 && problems_->empty()) problems_->add(0, 0, "holds a header line and no rows");
+    read_rows(
+        reader_, *problems_, [&] { return read_header(); }, [&] { read_row(); });
   }
 
  private:
@@ -107,7 +93,7 @@ class KernelTable {
     const measure::GemmShape shape{
         .m = integer("m"), .n = integer("n"), .k = integer("k"), .weights = weights_of(scheme)};
     if (scheme == nullptr) return kNoScheme;
-    return OpRow{"gemm", scheme->dtype, shape};
+    return measure::row_of(scheme->dtype, shape);
   }
 
   Mapped attention() {
@@ -119,7 +105,7 @@ class KernelTable {
                               .head_dim = integer("head_dim")};
     if (find("window_size")) a.window = std::max<std::int64_t>(0, integer("window_size"));
     if (find("beam_width") && integer("beam_width") > 1) return "beams";
-    return with_cache(a, "attn_dtype", "attention");
+    return with_cache(a, "attn_dtype");
   }
 
   Mapped latent_attention() {
@@ -127,12 +113,12 @@ class KernelTable {
                                            .q_len = integer("isl"),
                                            .kv_len = integer("isl") + integer("step"),
                                            .heads = integer("num_heads")},
-                      "mla_dtype", "mla");
+                      "mla_dtype");
   }
 
   // The phase and the type of the cache. Modules have projections around the attention.
   template <class Shape>
-  Mapped with_cache(Shape shape, std::string_view dtype_column, std::string_view op) {
+  Mapped with_cache(Shape shape, std::string_view dtype_column) {
     const std::string_view operation = text("op_name");
     const bool decode = operation.find("generation") != std::string_view::npos;
     if (decode == (operation.find("context") != std::string_view::npos)) return "neither context nor generation";
@@ -145,7 +131,7 @@ class KernelTable {
     const std::optional<Dtype> cache = element_type(text("kv_cache_dtype")).dtype;
     if (scheme == nullptr || !scheme->weights.empty() || !cache) return kNoElementType;
     if (cache != scheme->dtype) shape.kv_dtype = name(*cache);
-    return OpRow{fmt::format("{}_{}", op, name(shape.phase)), scheme->dtype, shape};
+    return measure::row_of(scheme->dtype, shape);
   }
 
   Mapped experts() {
@@ -163,7 +149,7 @@ class KernelTable {
                                       .distribution = balanced ? "" : distribution};
     if (scheme == nullptr) return kNoScheme;
     if (!balanced && !measure::drawn_exponent(distribution)) return "distribution not known";
-    return OpRow{"moe", scheme->dtype, shape};
+    return measure::row_of(scheme->dtype, shape);
   }
 
   Mapped collective() { return exchange_of(collective_in(text("op_name")), "nccl_dtype"); }

@@ -141,18 +141,17 @@ Mapped transposed_batch_matmul(const AscendKernel& k) {
   const bool fits = (x.shape[0] == batch || x.shape[1] == batch) && x.shape[2] == inner &&
                     *out == product({m, batch, w.shape[2]}, 0, 3);
   if (!fits) return kNoProduct;
-  return measure::OpRow{"gemm", *x.element.dtype, measure::GemmShape{m, w.shape[2], inner, batch}};
+  return measure::row_of(*x.element.dtype, measure::GemmShape{m, w.shape[2], inner, batch});
 }
 
 Mapped prolog_row(std::int64_t tokens, std::int64_t heads, Dtype dtype, bool int8) {
-  return measure::OpRow{"mla_prolog", dtype,
-                        measure::LatentShape{.phase = measure::Phase::decode,
-                                             .batch = tokens,
-                                             .q_len = 1,
-                                             .kv_len = 1,
-                                             .heads = heads,
-                                             .part = measure::LatentShape::Part::prolog,
-                                             .weights = int8 ? "w8a8" : ""}};
+  return measure::row_of(dtype, measure::LatentShape{.phase = measure::Phase::decode,
+                                                     .batch = tokens,
+                                                     .q_len = 1,
+                                                     .kv_len = 1,
+                                                     .heads = heads,
+                                                     .part = measure::LatentShape::Part::prolog,
+                                                     .weights = int8 ? "w8a8" : ""});
 }
 
 // What comes before latent attention of new tokens, of DeepSeek-V3's widths: the op has no others.
@@ -247,13 +246,13 @@ Mapped alike_sequences(const AscendKernel& k, const Tensor& query, const Tensor&
   const std::int64_t kv_len = key.shape[0] / batch;
   if (q_len > kv_len) return "lengths are not in the shapes: `kv-len`";
   if (kv_heads == heads && width + rotary == L::kHead + L::kRotary) {
-    return measure::OpRow{"mla_prefill", *query.element.dtype, L{measure::Phase::prefill, batch, q_len, kv_len, heads}};
+    return measure::row_of(*query.element.dtype, L{measure::Phase::prefill, batch, q_len, kv_len, heads});
   }
   if (rotary > 0) return kOtherShapes;
   const bool one = q_len == 1;
-  return measure::OpRow{one ? "attention_decode" : "attention_prefill", *query.element.dtype,
-                        measure::AttentionShape{one ? measure::Phase::decode : measure::Phase::prefill, batch, q_len,
-                                                kv_len, heads, kv_heads, width, one || sequences.causal}};
+  return measure::row_of(*query.element.dtype,
+                         measure::AttentionShape{one ? measure::Phase::decode : measure::Phase::prefill, batch, q_len,
+                                                 kv_len, heads, kv_heads, width, one || sequences.causal});
 }
 
 // New tokens of every sequence of the table, [sequences, heads, head_dim] or with a dimension for several of a sequence
@@ -296,12 +295,12 @@ Mapped paged_attention(const AscendKernel& k, const Tensor& pool, const Tensor& 
   if (divide_up(*k.kv_len, page) > table.shape[1]) return "fewer tokens than `kv-len` in its pages";
   const std::string cache = pool.element.dtype == query.element.dtype ? "" : std::string(name(*pool.element.dtype));
   if (*kv_heads == 1 && q[2] == measure::LatentShape::kLatent) {
-    return measure::OpRow{"mla_decode", *query.element.dtype,
-                          measure::LatentShape{measure::Phase::decode, q[0], q_len, *k.kv_len, q[1], cache}};
+    return measure::row_of(*query.element.dtype,
+                           measure::LatentShape{measure::Phase::decode, q[0], q_len, *k.kv_len, q[1], cache});
   }
-  return measure::OpRow{q_len == 1 ? "attention_decode" : "attention_prefill", *query.element.dtype,
-                        measure::AttentionShape{q_len == 1 ? measure::Phase::decode : measure::Phase::prefill, q[0],
-                                                q_len, *k.kv_len, q[1], *kv_heads, q[2], q_len == 1 || masked, cache}};
+  return measure::row_of(*query.element.dtype,
+                         measure::AttentionShape{q_len == 1 ? measure::Phase::decode : measure::Phase::prefill, q[0],
+                                                 q_len, *k.kv_len, q[1], *kv_heads, q[2], q_len == 1 || masked, cache});
 }
 
 bool is_table(const Tensor& t) { return t.shape.size() == 2 && t.element.dtype == Dtype::int32; }
@@ -380,8 +379,8 @@ Mapped folded_rope(const AscendKernel& k) {
   }
   const std::int64_t heads = q.shape[1] / width;
   const std::int64_t kv_heads = keys.shape[1] / width;
-  return measure::OpRow{fmt::format("{}rope", measure::kVectorPrefix), *q.element.dtype,
-                        measure::VectorShape{"rope", q.shape[0] * (heads + kv_heads), width, heads, kv_heads, {}}};
+  return measure::row_of(*q.element.dtype,
+                         measure::VectorShape{"rope", q.shape[0] * (heads + kv_heads), width, heads, kv_heads, {}});
 }
 
 // The cache itself is not read: the updates are, and are written.
@@ -481,18 +480,17 @@ constexpr KernelRule kKernelRules[] = {
     {"AsStrided|BroadcastTo|GatherElements|Index|Pack|Pad|PagedCacheLoad|RepeatInterleave|Slice|Split|SplitD|"
      "StridedSlice|Tile|ViewCopy",
      moved},
+    // One pass over tensors whose bytes all cross the memory bus.
+    {"Abs|AddRmsNormDynamicQuant|AddRmsNormQuant|Adds|AscendDequant|AscendQuant|AttentionUpdate|Cast|ClipByValue|"
+     "Concat|ConcatD|Cos|DequantSwigluQuant|Div|DynamicBlockQuant|DynamicQuant|Equal|Exp|Fill|Fills|FloorDiv|FloorMod|"
+     "Greater|GreaterEqual|Identity|InplaceAdd|InplacePartialRotaryMul|InterleaveRope|Less|LessEqual|Log|LogicalAnd|"
+     "LogicalNot|LogicalOr|MaskedFill|Maximum|Minimum|MoeFinalizeRouting|MoeGatingTopK|MoeGatingTopKSoftmax|"
+     "MoeInitRouting|MoeInitRoutingCustom|MoeInitRoutingQuant|MoeReRouting|MoeTokenPermute|MoeTokenUnpermute|Muls|Neg|"
+     "NotEqual|Pow|RealDiv|Reciprocal|ReduceMax|ReduceMean|ReduceMeanD|ReduceSum|ReduceSumD|RmsNormDynamicQuant|"
+     "RmsNormQuant|RopeWithSinCosCache|Rsqrt|Select|Sigmoid|Sin|Sqrt|Square|Sub|SwigluGroupQuant|SwiGluQuant|Tanh|"
+     "TensorMove|TransData|Transpose|TransposeD|ZerosLike",
+     elementwise},
 };
-
-// One pass over tensors whose bytes all cross the memory bus.
-constexpr std::string_view kElementwise =
-    "Abs|AddRmsNormDynamicQuant|AddRmsNormQuant|Adds|AscendDequant|AscendQuant|AttentionUpdate|Cast|ClipByValue|"
-    "Concat|ConcatD|Cos|DequantSwigluQuant|Div|DynamicBlockQuant|DynamicQuant|Equal|Exp|Fill|Fills|FloorDiv|FloorMod|"
-    "Greater|GreaterEqual|Identity|InplaceAdd|InplacePartialRotaryMul|InterleaveRope|Less|LessEqual|Log|LogicalAnd|"
-    "LogicalNot|LogicalOr|MaskedFill|Maximum|Minimum|MoeFinalizeRouting|MoeGatingTopK|MoeGatingTopKSoftmax|"
-    "MoeInitRouting|MoeInitRoutingCustom|MoeInitRoutingQuant|MoeReRouting|MoeTokenPermute|MoeTokenUnpermute|Muls|Neg|"
-    "NotEqual|Pow|RealDiv|Reciprocal|ReduceMax|ReduceMean|ReduceMeanD|ReduceSum|ReduceSumD|RmsNormDynamicQuant|"
-    "RmsNormQuant|RopeWithSinCosCache|Rsqrt|Select|Sigmoid|Sin|Sqrt|Square|Sub|SwigluGroupQuant|SwiGluQuant|Tanh|"
-    "TensorMove|TransData|Transpose|TransposeD|ZerosLike";
 
 // ---- What stays without a row for a reason that is no fault of the file.
 
@@ -540,8 +538,9 @@ const Group* ascend_group(std::string_view name, Class of, const std::string& re
   const std::string_view type = without_version(name);
   const bool rule = std::any_of(std::begin(kKernelRules), std::end(kKernelRules), [&](const KernelRule& r) {
     // Those whose tensors may be integers or scalars as well.
-    return (r.map == moved || r.map == add || r.map == multiply || r.map == gather || r.map == into_cache<2>)&&is_among(
-        type, r.types);
+    const bool any = r.map == elementwise || r.map == moved || r.map == add || r.map == multiply || r.map == gather ||
+                     r.map == into_cache<2>;
+    return any && is_among(type, r.types);
   });
   if (remark == kNoProduct) return &kImpossible;
   if (type.find("Grad") != std::string_view::npos || type.starts_with("Apply")) {
@@ -550,7 +549,7 @@ const Group* ascend_group(std::string_view name, Class of, const std::string& re
   if (is_among(type, kSamplers) || (is_compiled(name) && has_word(name, kSamplerWords))) return &kSampler;
   if (is_among(type, kIndexing)) return &kBookkeeping;
   const bool small = remark == kNoElementType || remark == kNoShapes || remark == "not rows of a table";
-  if (small && (rule || is_among(type, kElementwise))) return &kBookkeeping;
+  if (small && rule) return &kBookkeeping;
   if (is_compiled(name) && remark == kNoShapes) return &kFused;
   return nullptr;
 }
@@ -581,10 +580,9 @@ Mapped row_of(const AscendKernel& kernel) {
       std::any_of(kernel.inputs.begin(), kernel.inputs.end(), [](const Tensor& t) { return t.known(); });
   const std::string_view type = without_version(kernel.type);
   for (const KernelRule& rule : kKernelRules) {
-    const bool shapeless = rule.map == joined || rule.map == unsized;
+    const bool shapeless = rule.map == joined || rule.map == unsized || rule.map == elementwise;
     if (is_among(type, rule.types)) return shapes || shapeless ? rule.map(kernel) : kNoShapes;
   }
-  if (is_among(type, kElementwise)) return elementwise(kernel);
   return is_compiled(kernel.type) ? compiled(kernel) : kNoSuchOp;
 }
 
@@ -620,24 +618,8 @@ class AscendCsv {
       : reader_(text, problems), options_(&options), problems_(&problems), into_(&into) {}
 
   void read() {
-    if (!reader_.next()) {
-      problems_->add(0, 0, "holds no header line and no rows");
-      return;
-    }
-    if (!read_header()) return;
-    std::int64_t rows = 0;
-    while (reader_.next() && !problems_->full()) {
-      ++rows;
-      if (reader_.cells().size() < width_ || !rest_is_empty()) {
-        problems_->add(reader_.line(), 1,
-                       fmt::format("{} fields, and the header has {}", reader_.cells().size(), width_));
-      } else if (duration_) {
-        read_execution();
-      } else {
-        read_total();
-      }
-    }
-    if (rows == 0 && problems_->empty()) problems_->add(0, 0, "holds a header line and no rows");
+    read_rows(
+        reader_, *problems_, [&] { return read_header(); }, [&] { duration_ ? read_execution() : read_total(); });
   }
 
  private:
@@ -658,15 +640,7 @@ class AscendCsv {
     const std::string_view content = c ? bare(reader_.cells()[*c].text) : std::string_view();
     return missing(content) ? std::string_view() : content;
   }
-  // Lines may end in a comma.
-  bool rest_is_empty() const {
-    const auto& cells = reader_.cells();
-    return std::all_of(cells.begin() + static_cast<std::ptrdiff_t>(width_), cells.end(),
-                       [](const CsvCell& c) { return c.text.empty(); });
-  }
-
   bool read_header() {
-    width_ = reader_.cells().size();
     type_ = find({"OP Type", "Type"});
     core_ = find({"Task Type", "Accelerator Core", "Core Type"});
     duration_ = find({"Task Duration(us)", "Duration(us)"});
@@ -764,7 +738,6 @@ class AscendCsv {
   const Options* options_;
   Problems* problems_;
   Collector* into_;
-  std::size_t width_ = 0;
   Column type_, core_, duration_, executions_, total_;
   TensorColumns inputs_, outputs_;
 };

@@ -14,6 +14,8 @@ namespace {
 
 using measure::CollectiveShape;
 
+constexpr Seconds kLongestTime{1e6};  // a file of measurements takes no more
+
 std::string remark_text(const std::map<std::string, std::int64_t>& remarks) {
   std::vector<std::pair<std::string, std::int64_t>> list(remarks.begin(), remarks.end());
   std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -22,6 +24,14 @@ std::string remark_text(const std::map<std::string, std::int64_t>& remarks) {
     parts.push_back(list.size() == 1 ? remark : fmt::format("{} ({})", remark, count));
   }
   return join(parts, ", ");
+}
+
+// Beside what rows measure: type and source; of ops the interquartile range of their executions and how many they were,
+// of steps what the file says of the rate, of runs why they are not to be trusted.
+std::vector<std::string> extra_columns(Source source) {
+  if (source == Source::llama_bench) return {"tokens_per_s", "type", "source"};
+  if (is_of_servers(source)) return {"type", "source", "untrusted"};
+  return {"spread_us", "repetitions", "type", "source"};
 }
 
 // Names of files and kernels are anybody's text; a comment is one line.
@@ -33,6 +43,26 @@ std::string one_line(std::string text) {
 }
 
 }  // namespace
+
+void read_rows(descriptor::CsvReader& reader, descriptor::Problems& problems, const std::function<bool()>& header,
+               const std::function<void()>& row) {
+  if (!reader.next()) return problems.add(0, 0, "holds no header line and no rows");
+  if (!header()) return;
+  const std::vector<descriptor::CsvCell>& cells = reader.cells();
+  const std::size_t width = cells.size();
+  std::int64_t rows = 0;
+  for (; reader.next() && !problems.full(); ++rows) {
+    const bool fits =
+        cells.size() >= width && std::all_of(cells.begin() + static_cast<std::ptrdiff_t>(width), cells.end(),
+                                             [](const auto& cell) { return cell.text.empty(); });
+    if (fits) {
+      row();
+    } else {
+      problems.add(reader.line(), 1, fmt::format("{} fields, and the header has {}", cells.size(), width));
+    }
+  }
+  if (rows == 0 && problems.empty()) problems.add(0, 0, "holds a header line and no rows");
+}
 
 std::optional<Seconds> read_microseconds(std::string_view text, int line, int column, descriptor::Problems& problems) {
   constexpr double kLongest = 1e12;
@@ -46,16 +76,20 @@ void Collector::start_file(const std::string& path) {
   files_.push_back({path, {fmt::format("imported from {} ({})", one_line(path), name(source_))}});
 }
 
+Collector::Type& Collector::summary_of(Class of, const std::string& type, std::int64_t count, Seconds time) {
+  Type& summed = types_[{of, type}];
+  summed.summary.type = type;
+  summed.summary.of = of;
+  summed.summary.count += count;
+  summed.summary.total += time;
+  return summed;
+}
+
 void Collector::add(const Execution& e) {
-  Type& type = types_[{e.of, e.type}];
-  type.summary.type = e.type;
-  type.summary.of = e.of;
-  type.summary.count += e.count;
-  type.summary.total += e.time;
+  Type& type = summary_of(e.of, e.type, e.count, e.time);
   std::string remark = e.mapped.remark;
-  constexpr Seconds kLongest{1e6};  // a file of measurements takes no more
   if (e.mapped.row && !(e.time.value > 0)) remark = "no time";
-  if (e.mapped.row && e.time >= kLongest) remark = "time out of range";
+  if (e.mapped.row && e.time >= kLongestTime) remark = "time out of range";
   if (e.mapped.row && !measure::writable({hardware_, *e.mapped.row, e.time, 0, 0, {}})) remark = "sizes out of range";
   if (e.mapped.row && remark.empty() && measure::contradiction(e.mapped.row->shape)) remark = "sizes do not fit";
   if (!e.mapped.row || !remark.empty()) {
@@ -70,54 +104,27 @@ void Collector::add(const Execution& e) {
   measured_[found->second].times.push_back(e.time.value);
 }
 
-void Collector::add_step(const std::string& type, Seconds time, measure::Row row, std::string remark) {
-  Type& of = types_[{Class::step, type}];
-  of.summary.type = type;
-  of.summary.of = Class::step;
-  ++of.summary.count;
-  of.summary.total += time;
+void Collector::add(Class of, const std::string& type, Seconds time, std::vector<measure::Row> rows,
+                    std::string remark) {
+  Type& summed = summary_of(of, type, 1, time);
   constexpr Seconds kShortest{1e-9};
-  constexpr Seconds kLongest{1e6};
-  if (remark.empty() && (row.latency < kShortest || row.latency >= kLongest)) remark = "time out of range";
-  if (remark.empty() && !measure::writable(row)) remark = "sizes out of range";
-  if (!remark.empty()) {
-    ++of.remarks[remark];
-    return;
-  }
-  ++of.summary.imported;
-  of.summary.in_rows += time;
-  row.file = files_.size() - 1;
-  const auto& step = std::get<measure::StepRow>(row.of);
-  row.extra = {format_significant(static_cast<double>(step.new_tokens * step.batch) / row.latency.value),
-               one_line(type), std::string(name(source_))};
-  steps_.push_back(std::move(row));
-}
-
-void Collector::add_run(const std::string& type, Seconds time, std::vector<measure::Row> rows, std::string remark,
-                        const std::string& untrusted) {
-  Type& of = types_[{Class::run, type}];
-  of.summary.type = type;
-  of.summary.of = Class::run;
-  ++of.summary.count;
-  of.summary.total += time;
-  constexpr Seconds kShortest{1e-9};
-  constexpr Seconds kLongest{1e6};
   const bool within = std::all_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
-    return row.latency > kShortest && row.latency < kLongest;
+    return row.latency >= kShortest && row.latency < kLongestTime;
   });
-  const bool writable = std::all_of(rows.begin(), rows.end(), measure::writable);
   if (remark.empty() && !within) remark = "time out of range";
-  if (remark.empty() && !writable) remark = "sizes out of range";
+  if (remark.empty() && !std::all_of(rows.begin(), rows.end(), measure::writable)) remark = "sizes out of range";
   if (!remark.empty()) {
-    ++of.remarks[remark];
+    ++summed.remarks[remark];
     return;
   }
-  ++of.summary.imported;
-  of.summary.in_rows += time;
+  ++summed.summary.imported;
+  summed.summary.in_rows += time;
   for (measure::Row& row : rows) {
     row.file = files_.size() - 1;
-    row.extra = {one_line(type), std::string(name(source_)), untrusted};
-    steps_.push_back(std::move(row));
+    // Type and source stand before what a run adds to them, and behind what a step does.
+    row.extra.insert(of == Class::run ? row.extra.begin() : row.extra.end(),
+                     {one_line(type), std::string(name(source_))});
+    rows_.push_back(std::move(row));
   }
 }
 
@@ -151,14 +158,8 @@ Imported Collector::finish() {
     files_.front().notes.push_back(fmt::format("columns passed over: {}", join(result.passed_over, ", ")));
   }
   result.measurements.files = std::move(files_);
-  result.measurements.rows = std::move(steps_);
-  if (source_ == Source::llama_bench) {
-    result.measurements.extra_columns.assign(std::begin(kExtraStepColumns), std::end(kExtraStepColumns));
-  } else if (is_of_servers(source_)) {
-    result.measurements.extra_columns.assign(std::begin(kExtraRunColumns), std::end(kExtraRunColumns));
-  } else {
-    result.measurements.extra_columns.assign(std::begin(kExtraColumns), std::end(kExtraColumns));
-  }
+  result.measurements.rows = std::move(rows_);
+  result.measurements.extra_columns = extra_columns(source_);
   for (Measured& m : measured_) result.measurements.rows.push_back(row(m));
   for (auto& [key, type] : types_) {
     type.summary.remark = remark_text(type.remarks);

@@ -20,8 +20,8 @@ using descriptor::Problems;
 struct Importer {
   enum class Form : unsigned char { table, json, text };
   std::string_view name;
-  void (*read)(std::string_view text, const Options& options, Problems& problems, Collector& into);  // null: a stream
-  Form form;                                                                                         // of its files
+  Reader* read;            // null: in pieces, of a stream
+  Form form;               // of its files
   std::string_view takes;  // of the options below: their letters
 };
 using Form = Importer::Form;

@@ -85,15 +85,6 @@ struct GroupSummary {
   Seconds total;
 };
 
-// Columns that the measurements have besides: interquartile range of the executions in microseconds, their number, and
-// the type and the source they are of.
-inline constexpr const char* kExtraColumns[] = {"spread_us", "repetitions", "type", "source"};
-
-// Of steps: what the file says of the rate, its name of the model, the source.
-inline constexpr const char* kExtraStepColumns[] = {"tokens_per_s", "type", "source"};
-// Of runs: the file's name of the model, the source, and why the row is not to be trusted.
-inline constexpr const char* kExtraRunColumns[] = {"type", "source", "untrusted"};
-
 struct Imported {
   Source source = Source::msprof;
   measure::Measurements measurements;    // one row per distinct op and type: the median of its executions; of a

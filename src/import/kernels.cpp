@@ -92,10 +92,7 @@ void make_logical(Tensor& tensor, std::string_view format) {
 namespace {
 
 using graph::VectorKind;
-using measure::OpRow;
 using measure::VectorShape;
-
-std::string op_name(VectorKind kind) { return fmt::format("{}{}", measure::kVectorPrefix, graph::name(kind)); }
 
 // Rows and columns of a tensor that is walked in rows of its last dimension.
 std::optional<VectorShape> rows_of(VectorKind kind, const Tensor& x) {
@@ -111,7 +108,7 @@ Mapped vector_row(VectorKind kind, const Tensor& x) {
   std::optional<VectorShape> shape = rows_of(kind, x);
   if (!shape) return kNoShapes;
   if (!x.element.dtype) return kNoElementType;
-  return OpRow{op_name(kind), *x.element.dtype, std::move(*shape)};
+  return measure::row_of(*x.element.dtype, std::move(*shape));
 }
 
 Mapped binary_row(VectorKind kind, std::span<const Tensor* const> inputs, const Tensor& out) {
@@ -150,7 +147,7 @@ Mapped gather_row(const Tensor& table, const Tensor& indices, const Tensor& out)
   if (width < 2 || *all != *rows * width) return "not rows of a table";
   const std::optional<Dtype> dtype = table.element.dtype;
   if (dtype != Dtype::fp16 && dtype != Dtype::bf16 && dtype != Dtype::fp32) return kNoElementType;
-  return OpRow{"gather", *dtype, measure::GatherShape{*rows, width, table.shape.front()}};
+  return measure::row_of(*dtype, measure::GatherShape{*rows, width, table.shape.front()});
 }
 
 Mapped cache_row(const Tensor& keys) {
@@ -158,8 +155,8 @@ Mapped cache_row(const Tensor& keys) {
   if (keys.shape.size() < 3) return "heads are not in the shapes";
   if (!keys.element.dtype) return kNoElementType;
   const std::size_t last = keys.shape.size() - 1;
-  return OpRow{"kv_write", *keys.element.dtype,
-               measure::CacheShape{*product(keys.shape, 0, last - 1), keys.shape[last - 1], keys.shape[last]}};
+  return measure::row_of(*keys.element.dtype, measure::CacheShape{*product(keys.shape, 0, last - 1),
+                                                                  keys.shape[last - 1], keys.shape[last]});
 }
 
 // ---- Two operands of two dimensions each can be combined in four ways. The result says m and n; whichever dimension
@@ -228,7 +225,7 @@ Mapped gemm_row(const Tensor& a, const Tensor& b, const Shape& out, std::optiona
   const std::optional<Product> p = find_product(a, b, out);
   if (!p) return kNoProduct;
   if (!dtype) return kNoElementType;
-  return measure::OpRow{"gemm", *dtype, measure::GemmShape{p->m, p->n, p->k, p->batch, weights}};
+  return measure::row_of(*dtype, measure::GemmShape{p->m, p->n, p->k, p->batch, weights});
 }
 
 // ---- Every layout that the shapes could be in is tried. The shapes determine the op when all readings that make sense
@@ -323,8 +320,7 @@ Mapped attention_row(const AttentionTensors& t, HeadLayout layout) {
     std::erase_if(readings, [&](const AttentionShape& a) { return !is_mask(t.mask, a.q_len, a.kv_len); });
   }
   if (readings.size() != 1) return "layout is not in the shapes";
-  const AttentionShape& a = readings.front();
-  return measure::OpRow{a.phase == Phase::decode ? "attention_decode" : "attention_prefill", *t.query.element.dtype, a};
+  return measure::row_of(*t.query.element.dtype, readings.front());
 }
 
 }  // namespace llmperf::import

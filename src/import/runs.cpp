@@ -126,11 +126,12 @@ void add_run(BenchmarkRun run, const Options& options, std::string_view runtime,
       row.hardware = hardware;
       row.latency = value;
       row.line = run.line;
+      row.extra = {run.untrusted};
       run.row.metric = metric;
       row.of = run.row;
     }
   }
-  into.add_run(type, run.duration, std::move(rows), std::move(remark), run.untrusted);
+  into.add(Class::run, type, run.duration, std::move(rows), std::move(remark));
 }
 
 std::string lengths_of(double mean, double deviation) {

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -25,13 +24,12 @@ using descriptor::Problems;
 
 struct Known {
   std::string_view tag;
-  std::string_view title;   // in tables, in small letters
   std::string_view metric;  // of ours
 };
-constexpr Known kTimes[] = {{"time_to_first_token", "time to first token", "ttft"},
-                            {"inter_token_latency", "inter token latency", "tpot"},
-                            {"inter_chunk_latency", "inter chunk latency", "itl"},
-                            {"request_latency", "request latency", "e2e"}};
+constexpr Known kTimes[] = {{"time_to_first_token", "ttft"},
+                            {"inter_token_latency", "tpot"},
+                            {"inter_chunk_latency", "itl"},
+                            {"request_latency", "e2e"}};
 constexpr std::string_view kStatistics[] = {"avg", "p50", "p90", "p95", "p99"};
 std::string ours(std::string_view metric, std::string_view statistic) {
   return fmt::format("{}.{}", metric, statistic == "avg" ? "mean" : statistic);
@@ -47,159 +45,125 @@ std::optional<double> unit_of(std::string_view text) {
   return std::nullopt;
 }
 
-// The first of several places that has a number.
-std::optional<double> number_of(const Node& node, std::initializer_list<std::string_view> paths, Problems& problems) {
+// The first of several places where there is something.
+std::string_view place_in(const Node& node, std::initializer_list<std::string_view> paths) {
   for (const std::string_view path : paths) {
-    if (value_at(node, path) != nullptr) return number_at(node, path, problems);
+    if (value_at(node, path) != nullptr) return path;
   }
-  return std::nullopt;
-}
-std::optional<std::int64_t> count_of(const Node& node, std::initializer_list<std::string_view> paths,
-                                     Problems& problems) {
-  for (const std::string_view path : paths) {
-    if (value_at(node, path) != nullptr) return count_at(node, path, problems);
-  }
-  return std::nullopt;
+  return *paths.begin();
 }
 
-void read_aiperf_json(std::string_view text, const Options& options, Problems& problems, Collector& into) {
-  for (const Node& object : read_documents(text, problems)) {
-    if (value_at(object, "request_latency") == nullptr) {
-      problems.add(object, "no 'request_latency': not a profile export of aiperf", "profile_export_aiperf.json");
+void read_aiperf_run(const Node& object, const Options& options, Problems& problems, Collector& into) {
+  BenchmarkRun run;
+  run.line = object.line;
+  for (const Known& known : kTimes) {
+    const Node* metric = value_at(object, known.tag);
+    if (metric == nullptr) continue;
+    const std::string unit = text_at(*metric, "unit", problems).value_or("ms");
+    const std::optional<double> seconds = unit_of(unit);
+    if (!seconds) {
+      problems.add(*metric, fmt::format("{} is no unit of time", quote(unit)), "ms, sec, us, ns");
       continue;
     }
-    BenchmarkRun run;
-    run.line = object.line;
-    for (const Known& known : kTimes) {
-      const Node* metric = value_at(object, known.tag);
-      if (metric == nullptr) continue;
-      const std::string unit = text_at(*metric, "unit", problems).value_or("ms");
-      const std::optional<double> seconds = unit_of(unit);
-      if (!seconds) {
-        problems.add(*metric, fmt::format("{} is no unit of time", quote(unit)), "ms, sec, us, ns");
-        continue;
-      }
-      for (const std::string_view statistic : kStatistics) {
-        const auto value = number_at(*metric, statistic, problems);
-        if (value) run.add(ours(known.metric, statistic), *value * *seconds);
-      }
+    for (const std::string_view statistic : kStatistics) {
+      const auto value = number_at(*metric, statistic, problems);
+      if (value) run.add(ours(known.metric, statistic), *value * *seconds);
     }
-    run.add_rate("output_tokens_per_second", number_at(object, "output_token_throughput.avg", problems));
-    run.add_rate("requests_per_second", number_at(object, "request_throughput.avg", problems));
-    run.completed = count_at(object, "request_count.avg", problems).value_or(0);
-    run.failed = count_at(object, "error_request_count.avg", problems).value_or(0);
-    run.duration = Seconds{number_at(object, "benchmark_duration.avg", problems).value_or(0)};
-    const auto lengths = [&](std::string_view tag) {
-      return lengths_of(number_at(object, fmt::format("{}.avg", tag), problems).value_or(0),
-                        number_at(object, fmt::format("{}.std", tag), problems).value_or(0));
-    };
-    run.row.input = lengths("input_sequence_length");
-    run.row.output = lengths("output_sequence_length");
-    for (const char* place : {"input_config.endpoint.model_names.0", "input_config.models.items.0.name",
-                              "input_config.model.0", "input_config.model"}) {
-      const Node* at = value_at(object, place);
-      if (run.row.model.empty() && at != nullptr && at->kind == Node::Kind::scalar) run.row.model = at->scalar;
-    }
-    run.row.load.concurrency =
-        count_of(object,
-                 {"input_config.loadgen.concurrency", "input_config.phases.profiling.concurrency",
-                  "input_config.perf_analyzer.stimulus.concurrency", "input_config.concurrency"},
-                 problems);
-    run.row.load.rate = number_of(object,
-                                  {"input_config.loadgen.request_rate", "input_config.phases.profiling.rate",
-                                   "input_config.perf_analyzer.stimulus.request_rate", "input_config.request_rate"},
-                                  problems);
-    if (run.row.load.rate && !(*run.row.load.rate > 0 && std::isfinite(*run.row.load.rate))) run.row.load.rate.reset();
-    const std::string arrivals =
-        text_at(object, "input_config.loadgen.arrival_pattern", problems)
-            .value_or(text_at(object, "input_config.loadgen.request_rate_mode", problems).value_or("poisson"));
-    if (run.row.load.rate && arrivals == "constant") run.row.load.burstiness = std::numeric_limits<double>::infinity();
-    if (to_lower(text_at(object, "was_cancelled", problems).value_or("")) == "true") {
-      run.untrusted = "the run was cancelled";
-    }
-    add_run(std::move(run), options, "", into);
   }
+  run.add_rate("output_tokens_per_second", number_at(object, "output_token_throughput.avg", problems));
+  run.add_rate("requests_per_second", number_at(object, "request_throughput.avg", problems));
+  run.completed = count_at(object, "request_count.avg", problems).value_or(0);
+  run.failed = count_at(object, "error_request_count.avg", problems).value_or(0);
+  run.duration = Seconds{number_at(object, "benchmark_duration.avg", problems).value_or(0)};
+  const auto lengths = [&](std::string_view tag) {
+    return lengths_of(number_at(object, fmt::format("{}.avg", tag), problems).value_or(0),
+                      number_at(object, fmt::format("{}.std", tag), problems).value_or(0));
+  };
+  run.row.input = lengths("input_sequence_length");
+  run.row.output = lengths("output_sequence_length");
+  for (const char* place : {"input_config.endpoint.model_names.0", "input_config.models.items.0.name",
+                            "input_config.model.0", "input_config.model"}) {
+    const Node* at = value_at(object, place);
+    if (run.row.model.empty() && at != nullptr && at->kind == Node::Kind::scalar) run.row.model = at->scalar;
+  }
+  run.row.load.concurrency =
+      count_at(object,
+               place_in(object, {"input_config.loadgen.concurrency", "input_config.phases.profiling.concurrency",
+                                 "input_config.perf_analyzer.stimulus.concurrency", "input_config.concurrency"}),
+               problems);
+  run.row.load.rate =
+      number_at(object,
+                place_in(object, {"input_config.loadgen.request_rate", "input_config.phases.profiling.rate",
+                                  "input_config.perf_analyzer.stimulus.request_rate", "input_config.request_rate"}),
+                problems);
+  if (run.row.load.rate && !(*run.row.load.rate > 0 && std::isfinite(*run.row.load.rate))) run.row.load.rate.reset();
+  const std::string arrivals =
+      text_at(object, "input_config.loadgen.arrival_pattern", problems)
+          .value_or(text_at(object, "input_config.loadgen.request_rate_mode", problems).value_or("poisson"));
+  if (run.row.load.rate && arrivals == "constant") run.row.load.burstiness = std::numeric_limits<double>::infinity();
+  if (to_lower(text_at(object, "was_cancelled", problems).value_or("")) == "true") {
+    run.untrusted = "the run was cancelled";
+  }
+  add_run(std::move(run), options, "", into);
 }
 
-// "1,146.31"
-std::optional<double> grouped_number(std::string text) {
-  std::erase(text, ',');
-  return parse_double(text);
+Node scalar(std::string text, int line, int column) {
+  Node node;
+  node.kind = Node::Kind::scalar;
+  node.scalar = std::move(text);
+  node.line = line;
+  node.column = column;
+  return node;
 }
 
-// "Time To First Token (ms)": the title in small letters, and what is in brackets.
-std::pair<std::string, std::string> title_of(const std::string& text) {
-  const std::size_t open = text.rfind('(');
-  const std::size_t close = text.find(')', open);
-  const std::string title = to_lower(std::string(trim(std::string_view(text).substr(0, open))));
-  if (open == std::string::npos || close == std::string::npos) return {title, ""};
-  return {title, text.substr(open + 1, close - open - 1)};
+// A line "Time To First Token (ms),…" as the object that a saved result has for it, "time_to_first_token", with what is
+// in brackets as its unit. Numbers are written "1,146.31".
+Node::Entry metric_of(const std::vector<descriptor::CsvCell>& cells, const std::vector<std::string>& header, int line) {
+  const std::string& title = cells.front().text;
+  const std::size_t open = std::min(title.rfind('('), title.size());
+  const std::size_t close = std::min(title.find(')', open), title.size());
+  std::string tag = to_lower(trim(std::string_view(title).substr(0, open)));
+  std::replace(tag.begin(), tag.end(), ' ', '_');
+  Node metric;
+  metric.kind = Node::Kind::mapping;
+  metric.line = line;
+  metric.column = 1;
+  if (open < close) {
+    metric.entries.push_back({"unit", line, 1, scalar(title.substr(open + 1, close - open - 1), line, 1)});
+  }
+  for (std::size_t i = 1; i < cells.size(); ++i) {
+    std::string number = cells[i].text;
+    std::erase(number, ',');
+    if (number.empty()) continue;
+    const int column = cells[i].column;
+    metric.entries.push_back({header[i] == "Value" ? "avg" : header[i], line, column, scalar(number, line, column)});
+  }
+  return {tag, line, 1, std::move(metric)};
 }
 
 // Tables below each other, each with a header that begins with "Metric": one of statistics, one of single values. What
 // follows is telemetry.
 void read_aiperf_csv(std::string_view text, const Options& options, Problems& problems, Collector& into) {
   descriptor::CsvReader reader(text, problems);
-  BenchmarkRun run;
+  Node object;
+  object.kind = Node::Kind::mapping;
   std::vector<std::string> header;
-  std::map<std::string, double> means;
-  std::map<std::string, double> deviations;
   while (reader.next() && !problems.full()) {
     const std::vector<descriptor::CsvCell>& cells = reader.cells();
     if (cells.front().text == "Metric") {
       header.clear();
       for (const descriptor::CsvCell& cell : cells) header.push_back(cell.text);
-      if (run.line == 0) run.line = reader.line();
-      continue;
-    }
-    if (header.empty() || cells.front().text == "Endpoint") break;
-    if (cells.size() != header.size()) {
+      if (object.line == 0) object.line = reader.line();
+    } else if (header.empty() || cells.front().text == "Endpoint") {
+      break;
+    } else if (cells.size() != header.size()) {
       problems.add(reader.line(), 1, fmt::format("{} fields, and the header has {}", cells.size(), header.size()));
-      continue;
-    }
-    const auto [title, unit] = title_of(cells.front().text);
-    const auto* known =
-        std::find_if(std::begin(kTimes), std::end(kTimes), [&name = title](const Known& k) { return k.title == name; });
-    for (std::size_t i = 1; i < cells.size(); ++i) {
-      if (cells[i].text.empty()) continue;
-      const std::optional<double> value = grouped_number(cells[i].text);
-      if (!value) {
-        problems.add(reader.line(), cells[i].column, fmt::format("{} is no number", quote(cells[i].text)));
-        continue;
-      }
-      if (header[i] == "avg" || header[i] == "Value") means[title] = *value;
-      if (header[i] == "std") deviations[title] = *value;
-      const bool wanted = std::find(std::begin(kStatistics), std::end(kStatistics), header[i]) != std::end(kStatistics);
-      if (known == std::end(kTimes) || !wanted) continue;
-      const std::optional<double> seconds = unit_of(unit);
-      if (!seconds) {
-        problems.add(reader.line(), 1, fmt::format("{} is no unit of time", quote(unit)), "ms, sec, us, ns");
-        break;
-      }
-      run.add(ours(known->metric, header[i]), *value * *seconds);
+    } else {
+      object.entries.push_back(metric_of(cells, header, reader.line()));
     }
   }
-  if (header.empty()) {
-    problems.add(1, 1, "no table that begins with 'Metric': not a profile export of aiperf",
-                 "profile_export_aiperf.csv");
-    return;
-  }
-  const auto lengths = [&](const char* title) { return lengths_of(means[title], deviations[title]); };
-  run.row.input = lengths("input sequence length");
-  run.row.output = lengths("output sequence length");
-  const auto rate = [&](const char* title) {
-    return means.contains(title) ? std::optional(means[title]) : std::nullopt;
-  };
-  run.add_rate("output_tokens_per_second", rate("output token throughput"));
-  run.add_rate("requests_per_second", rate("request throughput"));
-  const auto requests = [&](const char* title) {
-    constexpr double kMost = 1e7;
-    return static_cast<std::int64_t>(std::clamp(means[title], 0.0, kMost));
-  };
-  run.completed = requests("request count");
-  run.failed = requests("error request count");
-  run.duration = Seconds{means["benchmark duration"]};
-  add_run(std::move(run), options, "", into);
+  if (!header.empty()) return read_aiperf_run(object, options, problems, into);
+  problems.add(1, 1, "no table that begins with 'Metric': not a profile export of aiperf", "profile_export_aiperf.csv");
 }
 
 }  // namespace
@@ -207,7 +171,14 @@ void read_aiperf_csv(std::string_view text, const Options& options, Problems& pr
 void read_aiperf(std::string_view text, const Options& options, Problems& problems, Collector& into) {
   const std::string_view content = trim(text);
   const bool json = content.starts_with('{') || content.starts_with('[');
-  json ? read_aiperf_json(text, options, problems, into) : read_aiperf_csv(text, options, problems, into);
+  if (!json) return read_aiperf_csv(text, options, problems, into);
+  for (const Node& object : read_documents(text, problems)) {
+    if (value_at(object, "request_latency") == nullptr) {
+      problems.add(object, "no 'request_latency': not a profile export of aiperf", "profile_export_aiperf.json");
+    } else {
+      read_aiperf_run(object, options, problems, into);
+    }
+  }
 }
 
 void read_guidellm(std::string_view text, const Options& options, Problems& problems, Collector& into) {
@@ -245,10 +216,10 @@ void read_guidellm(std::string_view text, const Options& options, Problems& prob
       run.row.input = lengths("prompt_token_count");
       run.row.output = lengths("output_token_count");
       const auto total = [&](std::string_view which) {
-        const auto number = count_of(
-            benchmark,
-            {fmt::format("metrics.request_totals.{}", which), fmt::format("run_stats.requests_made.{}", which)},
-            problems);
+        const auto number = count_at(benchmark,
+                                     place_in(benchmark, {fmt::format("metrics.request_totals.{}", which),
+                                                          fmt::format("run_stats.requests_made.{}", which)}),
+                                     problems);
         return number.value_or(0);
       };
       run.completed = total("successful");
@@ -266,7 +237,7 @@ void read_guidellm(std::string_view text, const Options& options, Problems& prob
         if (type == "synchronous") run.row.load.concurrency = 1;
         run.at_once = type == "throughput";
         if (type == "concurrent")
-          run.row.load.concurrency = count_of(*strategy, {"streams", "max_concurrency"}, problems);
+          run.row.load.concurrency = count_at(*strategy, place_in(*strategy, {"streams", "max_concurrency"}), problems);
         if (type == "constant" || type == "poisson" || type == "async")
           run.row.load.rate = number_at(*strategy, "rate", problems);
         if (type == "constant") run.row.load.burstiness = std::numeric_limits<double>::infinity();
