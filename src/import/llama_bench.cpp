@@ -22,6 +22,7 @@
 #include "estimate/setup.h"
 #include "hardware/device.h"
 #include "import/collector.h"
+#include "import/runs.h"
 #include "model/gguf/tensors.h"
 #include "model/model_file.h"
 #include "model/parameters.h"
@@ -67,9 +68,9 @@ void add_batched(const Record& line, std::vector<Record>& records) {
   }
 }
 
-void add_object(const descriptor::Node& node, int before, std::vector<Record>& records) {
+void add_object(const descriptor::Node& node, std::vector<Record>& records) {
   Record record;
-  record.line = before + node.line;
+  record.line = node.line;
   for (const descriptor::Node::Entry& entry : node.entries) {
     if (entry.value.kind == descriptor::Node::Kind::scalar) {
       record.fields[entry.key] = entry.value.quoted ? entry.value.scalar : truth(entry.value.scalar);
@@ -78,34 +79,18 @@ void add_object(const descriptor::Node& node, int before, std::vector<Record>& r
   record["speed_tg"].empty() ? records.push_back(std::move(record)) : add_batched(record, records);
 }
 
-// An array of objects, or an object on each line, which is behind `before` others.
-void read_json(std::string_view text, int before, Problems& problems, std::vector<Record>& records) {
-  constexpr std::size_t kMost = std::size_t{64} << 20;
-  try {
-    const descriptor::Node root = descriptor::parse_json(text, "", {.max_bytes = kMost}).root;
-    if (root.kind == descriptor::Node::Kind::mapping) add_object(root, before, records);
-    for (const descriptor::Node& item : root.items) add_object(item, before, records);
-  } catch (const Error& error) {
-    for (const Diagnostic& d : error.diagnostics()) {
-      problems.add(before + d.where.line, d.where.column, d.message, d.hint);
-    }
-  }
-}
-
 void read_csv(std::string_view text, Problems& problems, std::vector<Record>& records) {
   descriptor::CsvReader reader(text, problems);
-  if (!reader.next()) return;
-  const std::vector<descriptor::CsvCell> names = reader.cells();
-  while (reader.next() && !problems.full()) {
-    if (reader.cells().size() != names.size()) {
-      problems.add(reader.line(), 1,
-                   fmt::format("{} fields, and the header has {}", reader.cells().size(), names.size()));
-      continue;
-    }
+  std::vector<descriptor::CsvCell> names;
+  const auto header = [&] {
+    names = reader.cells();
+    return true;
+  };
+  read_rows(reader, problems, header, [&] {
     Record& record = records.emplace_back();
     record.line = reader.line();
     for (std::size_t i = 0; i < names.size(); ++i) record.fields[names[i].text] = truth(reader.cells()[i].text);
-  }
+  });
 }
 
 // INSERT INTO llama_bench (a, b) VALUES ('1', '2'); a quote inside of a value is as it is.
@@ -267,7 +252,7 @@ std::vector<Record> read_records(std::string_view text, Problems& problems) {
   const std::string_view start = trim(text);
   const std::string_view heading = start.substr(0, start.find('\n'));
   if (start.starts_with('[') || trim(heading) == "{") {
-    read_json(text, 0, problems, records);
+    for (const descriptor::Node& node : read_documents(text, problems)) add_object(node, records);
   } else if (!heading.starts_with('{') && heading.find(",avg_ts") != std::string_view::npos) {
     read_csv(text, problems, records);
   } else {  // one record on a line, whatever else was printed beside it
@@ -277,7 +262,7 @@ std::vector<Record> read_records(std::string_view text, Problems& problems) {
       ++number;
       if (problems.full()) break;
       if (line.starts_with('{')) {
-        read_json(line, number - 1, problems, records);
+        for (const descriptor::Node& node : read_documents(line, problems, number - 1)) add_object(node, records);
       } else if (line.starts_with("INSERT INTO ")) {
         read_insert(line, number, problems, records);
       } else {

@@ -158,17 +158,17 @@ std::string lengths_of(const std::vector<double>& lengths) {
   return evenly ? fmt::format("{:.0f}-{:.0f}", *low, *high) : lengths_of(mean, deviation);
 }
 
-std::vector<Node> read_documents(std::string_view text, Problems& problems) {
+std::vector<Node> read_documents(std::string_view text, Problems& problems, int before) {
   constexpr descriptor::JsonRules kRules = {std::size_t{64} << 20, true};
   std::vector<Node> documents;
-  const auto parse = [&](std::string_view part, int before) {
+  const auto parse = [&](std::string_view part, int lines_before) {
     try {
       Node root = descriptor::parse_json(part, "", kRules).root;
-      move_down(root, before);
+      move_down(root, lines_before);
       documents.push_back(std::move(root));
     } catch (const Error& error) {
       for (const Diagnostic& found : error.diagnostics()) {
-        problems.add(before + found.where.line, found.where.column, found.message, found.hint);
+        problems.add(lines_before + found.where.line, found.where.column, found.message, found.hint);
       }
     }
   };
@@ -178,9 +178,9 @@ std::vector<Node> read_documents(std::string_view text, Problems& problems) {
   const bool lines = content.starts_with('{') && first != std::string_view::npos &&
                      trim(content.substr(0, first)).ends_with('}') && trim(content.substr(first)).starts_with('{');
   if (!lines) {
-    parse(text, 0);
+    parse(text, before);
   } else {
-    int number = 0;
+    int number = before;
     for (const std::string_view line : split(text, '\n')) {
       if (!trim(line).empty() && !problems.full()) parse(line, number);
       ++number;
@@ -196,10 +196,7 @@ std::vector<Node> read_documents(std::string_view text, Problems& problems) {
 const Node* value_at(const Node& node, std::string_view path) {
   const Node* at = &node;
   for (const std::string_view key : split(path, '.')) {
-    const Node* next = nullptr;
-    for (const Node::Entry& entry : at->entries) {
-      if (entry.key == key) next = &entry.value;
-    }
+    const Node* next = at->find(key);
     if (const auto index = parse_int(key); index && at->kind == Node::Kind::sequence && *index >= 0 &&
                                            *index < static_cast<std::int64_t>(at->items.size())) {
       next = &at->items[static_cast<std::size_t>(*index)];

@@ -39,8 +39,9 @@ void add_run(BenchmarkRun run, const Options& options, std::string_view runtime,
 std::string lengths_of(const std::vector<double>& lengths);
 std::string lengths_of(double mean, double deviation);
 
-// Documents of a file: one, each on a line of its own, or those of an array. NaN and Infinity are numbers.
-std::vector<descriptor::Node> read_documents(std::string_view text, descriptor::Problems& problems);
+// Documents of a text that is behind `before` lines of its file: one, each on a line of its own, or those of an array.
+// NaN and Infinity are numbers.
+std::vector<descriptor::Node> read_documents(std::string_view text, descriptor::Problems& problems, int before = 0);
 
 // A value at "a.b.0.c" of a document; null where there is none or it is null.
 const descriptor::Node* value_at(const descriptor::Node& node, std::string_view path);

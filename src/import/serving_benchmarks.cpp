@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -31,18 +30,15 @@ using descriptor::Problems;
 constexpr std::pair<std::string_view, std::string_view> kStatisticNames[] = {
     {"mean", "mean"}, {"median", "p50"}, {"p50", "p50"}, {"p90", "p90"}, {"p95", "p95"}, {"p99", "p99"}};
 
-struct MetricName {
-  std::string_view name;
-  serving::Metric metric;
-};
-
-// Every STATISTIC_METRIC with that behind it; `unit`: seconds of one.
-void add_summary(const Node& object, std::span<const MetricName> metrics, std::string_view behind, double unit,
-                 Problems& problems, BenchmarkRun& run) {
-  for (const MetricName& m : metrics) {
+// Every STATISTIC_METRIC with that behind it; `e2e`: what the tool calls that metric; `unit`: seconds of one.
+void add_summary(const Node& object, std::string_view e2e, std::string_view behind, double unit, Problems& problems,
+                 BenchmarkRun& run) {
+  for (const std::string_view metric : serving::kMetrics) {
     for (const auto& [prefix, statistic] : kStatisticNames) {
-      const auto value = number_at(object, fmt::format("{}_{}{}", prefix, m.name, behind), problems);
-      if (value) run.add(fmt::format("{}.{}", name(m.metric), statistic), *value * unit);
+      const std::string key = fmt::format("{}_{}{}", prefix, metric == "e2e" ? e2e : metric, behind);
+      if (const auto value = number_at(object, key, problems)) {
+        run.add(fmt::format("{}.{}", metric, statistic), *value * unit);
+      }
     }
   }
 }
@@ -132,11 +128,7 @@ BenchmarkRun common(const Node& object, std::string_view e2e, Problems& problems
   for (const char* accepted : {"accept_length", "spec_decode_acceptance_length"}) {
     if (number_at(object, accepted, problems).value_or(1) > 1) run.untrusted = "speculative decoding";
   }
-  const MetricName metrics[] = {{"ttft", serving::Metric::ttft},
-                                {"tpot", serving::Metric::tpot},
-                                {"itl", serving::Metric::itl},
-                                {e2e, serving::Metric::e2e}};
-  add_summary(object, metrics, "_ms", 1e-3, problems, run);
+  add_summary(object, e2e, "_ms", 1e-3, problems, run);
   run.add_rate("output_tokens_per_second", number_at(object, "output_throughput", problems));
   run.add_rate("requests_per_second", number_at(object, "request_throughput", problems));
   return run;
@@ -350,11 +342,7 @@ void read_inferencex_run(const Node& object, const Options& options, Problems& p
   if (!drafts.empty() && drafts != "none" && run.untrusted.empty()) {
     run.untrusted = fmt::format("speculative decoding ({}), whose length the file does not say", drafts);
   }
-  constexpr MetricName kMetrics[] = {{"ttft", serving::Metric::ttft},
-                                     {"tpot", serving::Metric::tpot},
-                                     {"itl", serving::Metric::itl},
-                                     {"e2el", serving::Metric::e2e}};
-  add_summary(object, kMetrics, "", 1, problems, run);
+  add_summary(object, "e2el", "", 1, problems, run);
   const std::optional<double> each = number_at(object, "output_tput_per_gpu", problems);
   if (each) run.add_rate("output_tokens_per_second", *each * devices);
   add_run(std::move(run), options, "", into);

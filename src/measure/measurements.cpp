@@ -252,17 +252,14 @@ bool positive(double value, const Rule& rule) {
 
 // The cell of a value; nothing where no text stands for it.
 struct CellOf {
-  Cell operator()(std::int64_t value, const Rule& rule) const {
-    return rule.absent != value || rule.shown ? Cell(value) : Cell();
-  }
-  Cell operator()(double value, const Rule& rule) const {
-    return !rule.absent || value != static_cast<double>(*rule.absent) ? Cell(value) : Cell();
+  template <class Value>
+  Cell operator()(Value value, const Rule& rule) const {
+    return rule.absent && !rule.shown && value == static_cast<Value>(*rule.absent) ? Cell() : Cell(value);
   }
   Cell operator()(Bytes value, const Rule& rule) const { return (*this)(value.value, rule); }
   Cell operator()(const std::string& value, const Rule& rule) const {
     return !value.empty() || rule.shown ? Cell(std::string_view(value)) : Cell();
   }
-  Cell operator()(bool value, const Rule& rule) const { return !rule.absent || value ? Cell(value) : Cell(); }
   Cell operator()(Phase value, const Rule&) const { return name(value); }
   template <class Value>
   Cell operator()(const std::optional<Value>& value, const Rule&) const {
