@@ -8,7 +8,7 @@ scripts/setup.sh build test
 engine=ON
 if [ -n "${CI:-}" ]; then
   made_of='^(src|bindings|cmake|models|hardware|programs|scenarios|reports/web|tests/web)/|^CMake|(engine|explorer)_test'
-  [ -n "$(scripts/changed.sh "$made_of" | grep -vE '^src/(cli|report|replay|import|calibrate)/')" ] || engine=OFF
+  [ -n "$(scripts/changed.sh "$made_of" | grep -vE '^src/(cli|report|replay|import|measure)/')" ] || engine=OFF
 fi
 cmake --preset release -DLLMPERF_TESTS=ON -DLLMPERF_BENCHMARKS=ON -DLLMPERF_EXPLORER=$engine ${CI:+-DLLMPERF_WERROR=ON}
 cmake --build --preset release

@@ -100,7 +100,7 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
   const std::vector<std::size_t> written = made->written();
   const bool all = choice.selection.keeps_all();
   const c::Interruptible call(session);
-  const std::vector<points::Chunk> chunks = points.study().chunks({});
+  const std::vector<points::Chunk> chunks = points.grid().chunks({});
   KeptRows gathered{.columns = c::Columns(points.columns(), points.kinds(), written), .kept = choice.selection};
   service::run<KeptRows>(
       points, chunks, threads, gathered,

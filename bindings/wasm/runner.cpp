@@ -1,4 +1,4 @@
-// In place of sweep/runner.cpp: a page has no threads to compute on.
+// In place of points/runner.cpp: a page has no threads to compute on.
 #include "points/runner.h"
 
 namespace llmperf::points::detail {

@@ -166,10 +166,9 @@ Request changed(const Request& request, const std::string& line) {
   try {
     if (read_words(fields, words, Apply::yes).page) throw Error::bad_input("unknown flag '--help'");
   } catch (const Error& error) {
-    const Diagnostic& first = error.diagnostics().front();
-    const bool has_hint = !first.hint.empty();
-    throw prefixed(has_hint ? error : Error::bad_input(first.message, "--against '--weights w4a16 --batch 8'"),
-                   "--against: ");
+    std::vector<Diagnostic> all = error.diagnostics();
+    if (all.front().hint.empty()) all.front().hint = "--against '--weights w4a16 --batch 8'";
+    throw prefixed(Error(error.kind(), std::move(all)), "--against: ");
   }
   return second;
 }

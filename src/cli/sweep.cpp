@@ -90,9 +90,9 @@ std::int64_t next_point(const Sweep& points, const RowOutput& output, points::Sh
   const auto at = std::find(names.begin(), names.end(), "point");
   if (at == names.end()) throw other();
   const double value = row[static_cast<std::size_t>(at - names.begin())].number;
-  if (!(value >= 0 && value < static_cast<double>(points.study().points()))) throw other();
+  if (!(value >= 0 && value < static_cast<double>(points.grid().points()))) throw other();
   const auto point = static_cast<std::int64_t>(value);
-  const std::vector<points::Chunk> chunks = points.study().chunks(shard);
+  const std::vector<points::Chunk> chunks = points.grid().chunks(shard);
   const bool ours = std::any_of(chunks.begin(), chunks.end(),
                                 [&](const points::Chunk& c) { return c.begin <= point && point < c.end; });
   Sweep::Evaluator evaluate(points);
@@ -138,7 +138,7 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   }
   const bool keeps_every_row = choice.selection.keeps_all() && !choice.where;
   RowOutput output(flags.output, context, points.columns(), choice, flags.resume ? Resume::yes : Resume::no);
-  if (output.gathers() && keeps_every_row) check_gathered(points.study().points() / shard.count);
+  if (output.gathers() && keeps_every_row) check_gathered(points.grid().points() / shard.count);
   const std::int64_t from = flags.resume ? next_point(points, output, shard) : 0;
   if (output.left().damaged > 0) {
     fmt::print(
@@ -148,7 +148,7 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   }
   if (output.left().complete) return failed_status(output.left().failed, output.left().rows, "");
 
-  const std::vector<points::Chunk> chunks = points.study().chunks(shard, from);
+  const std::vector<points::Chunk> chunks = points.grid().chunks(shard, from);
   std::int64_t all = 0;
   for (const points::Chunk& chunk : chunks) all += chunk.end - chunk.begin;
 

@@ -45,28 +45,30 @@ Head read_head(const std::string& file) {
   return head;
 }
 
-// Whether a file of somebody's own is about the device, as far as one sees without reading it.
+// Whether a file that cannot be read may be about the device: it names it, its family or all of them.
 bool seems_about(const Device& device, std::string_view text) {
   const auto lines = split(text, '\n');
-  return std::ranges::any_of(lines, [&](std::string_view line) {
-    const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
-    return (line.starts_with("hardware:") && has(device.name)) ||
-           (line.starts_with("families:") && (has(device.family) || has(kAnyFamily)));
-  });
+  return text.find(device.name) != std::string_view::npos || text.find(device.family) != std::string_view::npos ||
+         std::ranges::any_of(lines, [](std::string_view line) {
+           const bool families = line.starts_with("families:") && line.find(kAnyFamily) != std::string_view::npos;
+           return families || trim(line) == fmt::format("- {}", kAnyFamily);
+         });
 }
 
 // Those that are the device's own or defaults of its family.
 std::vector<Head> heads_for(const Device& device) {
   std::vector<Head> heads;
   for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
+    std::vector<std::vector<std::string>> found;
     try {
-      const auto found = descriptor::values(descriptor::Kind::runtime, file, {"hardware", "families"});
-      const std::vector<std::string>& families = found[1];
-      if (contains(found[0], device.name) || contains(families, device.family) || contains(families, kAnyFamily)) {
-        heads.push_back(read_head(file));
-      }
+      found = descriptor::values(descriptor::Kind::runtime, file, {"hardware", "families"});
     } catch (const Error&) {  // another device's is told where that is asked for
       if (seems_about(device, descriptor::load_text(descriptor::Kind::runtime, file).text)) throw;
+      continue;
+    }
+    const std::vector<std::string>& families = found[1];
+    if (contains(found[0], device.name) || contains(families, device.family) || contains(families, kAnyFamily)) {
+      heads.push_back(read_head(file));
     }
   }
   return heads;

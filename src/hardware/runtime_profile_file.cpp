@@ -244,10 +244,9 @@ RuntimeProfile defaults() {
   return profile;
 }
 
-// Whether what a profile's file is based on comes round to it, or to itself.
-bool goes_round(const std::string& file, const std::string& base) {
-  const std::size_t name = file.rfind('/') + 1;
-  std::vector<std::string> seen = {file.substr(name, file.rfind('.') - name)};
+// Whether what a profile is based on comes round, to that profile or to another.
+bool goes_round(const std::string& base) {
+  std::vector<std::string> seen;
   for (std::string next = base; !next.empty();) {
     if (contains(seen, next)) return true;
     seen.push_back(next);
@@ -260,7 +259,7 @@ bool goes_round(const std::string& file, const std::string& base) {
 RuntimeProfile start(Reader& reader, const std::string& base) {
   RuntimeProfile profile = defaults();
   if (!base.empty()) {
-    if (goes_round(reader.problems().file(), base)) {
+    if (goes_round(base)) {
       reader.problem("based_on", "a profile cannot be based on itself");
     } else {
       profile = parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, base));

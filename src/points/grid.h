@@ -39,7 +39,7 @@ class Grid {
   void at(std::int64_t point, std::vector<std::size_t>& value_of_axis) const;
 
   // The shard's points from `from` on in order. Chunks are dealt to shards in turn, so that each has its share of what
-  // is slow; where they end depends on the study and the number of shards alone.
+  // is slow; where they end depends on the grid and the number of shards alone.
   std::vector<Chunk> chunks(Shard shard, std::int64_t from = 0) const;
 
  private:

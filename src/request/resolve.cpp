@@ -304,6 +304,9 @@ Request split_over_devices(const Resolved& r) {
   if (devices == 1 || planned) return q;
   if (how == "tensor") {
     q.tp = std::to_string(devices);
+  } else if (const std::int64_t layers = r.model().num_layers(); devices > layers) {
+    throw Error::bad_input(fmt::format("`devices`: {} has {} layers, too few for {}", r.model().name, layers, devices),
+                           fmt::format("at most {}", layers));
   } else {
     q.pp = devices;
   }

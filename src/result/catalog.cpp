@@ -178,7 +178,7 @@ Type fields_of(Fields<ModelShown> f) {
       .only_when([](const M& m) { return m.state.value > 0; })
       .group<&gguf_sizes>("gguf", "null but for GGUF files and types")
       .when([](const M& m) { return m.tensors != nullptr; })
-      .of<&M::rows>("tensors", "with `detail tensors` only")
+      .of<&M::rows>("tensors", "where they were asked for")
       .only_when([](const M& m) { return m.list_tensors; });
 }
 

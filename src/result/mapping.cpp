@@ -218,7 +218,8 @@ Type fields_of(Fields<MappingRow> f) {
       .of("stays", "as text", [](const R& r) { return stays_text(r.description()); })
       .of("feeds", "as text", [](const R& r) { return feeds_text(r.description()); })
       .of("results", "\"in_place\", \"staged\" or \"doubled\"", [](const R& r) { return r.description().results; })
-      .of("text", "of a product: what `mapping` takes; else empty", [](const R& r) { return r.mapping().text; })
+      .of("text", "of a product: as `llmperf map` takes a mapping of one's own; else empty",
+          [](const R& r) { return r.mapping().text; })
       .of("bound", "the resource that is busy for longest: \"DRAM\", \"NoC\", \"matrix\" or \"vector\"",
           [](const R& r) { return busiest(r.of->study->machine(), r.description()); })
       .of("sram_bytes", "of a tile", [](const R& r) { return r.description().sram; })
@@ -293,12 +294,12 @@ Type fields_of(Fields<MappingStudy> f) {
             return DescribedMapping{&s, &s.best().description};
           })
       .of<&rows_of>("mappings", "all that were simulated, the fastest first; also the CSV")
-      .group<&given_mapping>("given: given mapping", "the mapping of `mapping`, or null")
+      .group<&given_mapping>("given: given mapping", "a mapping of one's own, or null")
       .when([](const S& s) { return s.given().has_value(); })
-      .group<&published_mapping>("published", "null without `tile-model published`")
+      .group<&published_mapping>("published", "by the published mapper's formulas, where these were asked for, or null")
       .when([](const S& s) { return s.published.has_value(); })
       .of<&S::schedule>("schedule", "what is drawn")
-      .of<&S::svg>("drawing_svg: drawing", "the same as `svg` draws it");
+      .of<&S::svg>("drawing_svg: drawing", "the same as `llmperf map` draws it");
 }
 
 std::string op_text(const MappingStudy& study) {

@@ -184,7 +184,7 @@ Type fields_of(Fields<KernelExchange> f) {
 
 Type fields_of(Fields<program::Loop> f) {
   using L = program::Loop;
-  return f.of<&L::name>("name", "as `trip-count` takes it")
+  return f.of<&L::name>("name", "by which `llmperf graph` is told how often it runs")
       .of("line", "where it stands", [](const L& l) { return l.instruction->line; })
       .of<&L::trips>("trips", "how often it runs")
       .of<&L::known>("known", "whether the program or the command says so")

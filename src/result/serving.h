@@ -1,4 +1,5 @@
-// What `llmperf serve` answers: what is measured of requests that an engine serves, and what that rests on.
+// What `llmperf serve` and `llmperf capacity` answer: what is measured of requests that an engine serves, and what that
+// rests on; which deployments serve a rate.
 #pragma once
 
 #include <array>
@@ -118,9 +119,8 @@ std::vector<ServingMoment> moments(const serving::Run& run, std::int64_t most);
 // `steady`: whether a TTFT says anything.
 std::vector<ServingPercentile> percentiles(const serving::Run& run, bool steady = true);
 
-// ---- What `llmperf capacity` answers: deployments that serve a rate of requests within bounds, best first.
-
-// ---- What `llmperf capacity` answers (service/capacity.h).
+// ---- What `llmperf capacity` answers: deployments that serve a rate of requests within bounds, best first (found by
+// service/capacity.h).
 
 enum class Minimise : std::uint8_t { cost, devices, energy };
 inline constexpr std::array<std::string_view, 3> kMinimised = {"cost", "devices", "energy"};

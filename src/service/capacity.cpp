@@ -277,7 +277,7 @@ class Search {
   void add_case(Request one, const Text& engine, bool apart);
   void screen_all();
   void simulate(Case& c);
-  void search(Case& c);
+  bool search(Case& c);
   void conclude();
   void rank();
 
@@ -387,10 +387,11 @@ void Search::screen_all() {
   std::ranges::stable_sort(cases_, {}, [&](const Case& c) { return std::pair(least(result_, c), c.alone); });
 }
 
-void Search::search(Case& c) {
+// Whether it came to an end.
+bool Search::search(Case& c) {
   Candidate& k = c.candidate;
   const auto worthwhile = [&] { return !far(least(result_, c)); };
-  if (k.ceiling <= 0 || !worthwhile()) return;
+  if (k.ceiling <= 0 || !worthwhile()) return true;
   try {
     if (c.apart) {
       search_apart(result_, c, stop_);
@@ -403,7 +404,7 @@ void Search::search(Case& c) {
     k.binding = serving::Binding::length;
     k.ceiling = 0;
   }
-  if (stopped(stop_)) return;  // a run that ended early says nothing
+  if (stopped(stop_)) return false;  // a run that ended early says nothing
   k.simulated = !c.error;
   if (k.meets) price(result_, c, k);
   const std::int64_t there_are = query_.request.devices.value_or(k.devices);
@@ -412,15 +413,15 @@ void Search::search(Case& c) {
     k.why = fmt::format("takes {} devices, and there are {}", k.devices, there_are);
   }
   if (!k.meets) unprice(k);
-  if (!k.simulated || !k.meets) return;
+  if (!k.simulated || !k.meets) return true;
   const double value = value_of(k);
   for (double best = best_; value < best && !best_.compare_exchange_weak(best, value);) {
   }
+  return true;
 }
 
 void Search::simulate(Case& c) {
-  search(c);
-  if (stopped(stop_)) return;
+  if (!search(c)) return;
   c.deployed.reset();
   c.done = true;
   const std::scoped_lock lock(telling_);

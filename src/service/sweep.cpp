@@ -146,10 +146,10 @@ Sweep::Sweep(const std::vector<Swept>& fields, const std::string& points_file, r
       ++inner_;
     }
   }
-  study_.emplace(std::move(axes));
-  for (std::size_t i = study_->axes().size() - inner_; i < study_->axes().size(); ++i) {
+  grid_.emplace(std::move(axes));
+  for (std::size_t i = grid_->axes().size() - inner_; i < grid_->axes().size(); ++i) {
     std::vector<std::int64_t>& numbers = inner_values_.emplace_back();
-    for (const std::vector<std::string>& value : study_->axes()[i].values) numbers.push_back(*parse_int(value.front()));
+    for (const std::vector<std::string>& value : grid_->axes()[i].values) numbers.push_back(*parse_int(value.front()));
   }
   name_columns();
 }
@@ -249,8 +249,8 @@ void Sweep::name_columns() {
   };
   add("point", result::Kind::number);
   std::vector<std::pair<std::string, AxisColumn>> cells;
-  for (std::size_t a = 0; a < study_->axes().size(); ++a) {
-    const points::Axis& axis = study_->axes()[a];
+  for (std::size_t a = 0; a < grid_->axes().size(); ++a) {
+    const points::Axis& axis = grid_->axes()[a];
     for (std::size_t f = 0; f < axis.flags.size(); ++f) {
       std::string column = result_column(axis.flags[f]);
       if (workload_ == request::Workload::video && axis.flags[f] == "batch") column = "videos";
@@ -270,7 +270,7 @@ void Sweep::name_columns() {
 std::vector<result::SweptFlag> Sweep::swept() const {
   std::vector<result::SweptFlag> swept;
   for (const AxisColumn& cell : axis_cells_) {
-    const points::Axis& axis = study_->axes()[cell.axis];
+    const points::Axis& axis = grid_->axes()[cell.axis];
     result::SweptFlag flag{flag_name(axis.flags[cell.flag]), columns_[cell.column], {}};
     for (const std::vector<std::string>& values : axis.values) {
       if (!contains(flag.values, values[cell.flag])) flag.values.push_back(values[cell.flag]);
@@ -291,7 +291,7 @@ std::string Sweep::error_text(const std::exception& error) const {
 }
 
 void Sweep::Evaluator::set_axis(std::size_t axis) {
-  const std::vector<std::string>& texts = points_.study().axes()[axis].values[values_[axis]];
+  const std::vector<std::string>& texts = points_.grid().axes()[axis].values[values_[axis]];
   for (std::size_t f = 0; f < texts.size(); ++f) set(request_, *points_.fields_[axis][f], texts[f]);
 }
 
@@ -373,7 +373,7 @@ std::string Sweep::Evaluator::anew(points::Row& row) {
 
 bool Sweep::Evaluator::operator()(std::int64_t point, points::Row& row) {
   const std::vector<std::string>& columns = points_.columns_;
-  points_.study().at(point, values_);
+  points_.grid().at(point, values_);
   row.clear();
   row.add("point", static_cast<double>(point));
   for (const AxisColumn& cell : points_.axis_cells_) {
@@ -390,7 +390,7 @@ bool Sweep::Evaluator::operator()(std::int64_t point, points::Row& row) {
   }
   for (const AxisColumn& cell : points_.axis_cells_) {
     if (cell.extra || !error.empty()) {
-      put(row, cell.column, points_.study().axes()[cell.axis].values[values_[cell.axis]][cell.flag]);
+      put(row, cell.column, points_.grid().axes()[cell.axis].values[values_[cell.axis]][cell.flag]);
     }
   }
   return error.empty();

@@ -43,7 +43,7 @@ class Sweep {
   Sweep(const std::vector<Swept>& fields, const std::string& points_file, request::Sources& sources,
         Wording wording = {});
 
-  const points::Grid& study() const { return *study_; }
+  const points::Grid& grid() const { return *grid_; }
   // "point", the swept fields that results do not name, the columns of an estimate, "error".
   const std::vector<std::string>& columns() const { return columns_; }
   // What each of these columns has: of numbers, truths or texts.
@@ -53,11 +53,11 @@ class Sweep {
   // A message of a library in the words of who asks.
   std::string worded(const std::string& text) const { return wording_ ? wording_(text) : text; }
 
-  // Evaluates points of one thread. The study must outlive it.
+  // Evaluates points of one thread. The sweep must outlive it.
   class Evaluator {
    public:
     explicit Evaluator(const Sweep& points) : points_(points), request_(points.same_) {}
-    // Fills the row with the study's columns; returns whether there is a result ("does not fit" is one) and not an
+    // Fills the row with the sweep's columns; returns whether there is a result ("does not fit" is one) and not an
     // error.
     bool operator()(std::int64_t point, points::Row& row);
     // Of the last point, which had a result: what fields that say nothing there would be refused with by themselves.
@@ -94,7 +94,7 @@ class Sweep {
   std::string error_text(const std::exception& error) const;
 
   request::Request same_;  // of all points
-  std::optional<points::Grid> study_;
+  std::optional<points::Grid> grid_;
   std::vector<std::vector<const request::Field*>> fields_;  // of every axis
   std::size_t inner_ = 0;                                   // the last axes: scenarios of one setup
   std::vector<std::vector<std::int64_t>> inner_values_;
