@@ -11,7 +11,6 @@
 #include <streambuf>
 #include <unordered_map>
 
-#include "base/list.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "import/collector.h"
@@ -21,6 +20,7 @@ namespace llmperf::import {
 namespace {
 
 using graph::VectorKind;
+using measure::OpRow;
 
 struct TorchOp {
   std::string name;                   // "aten::mm"
@@ -187,11 +187,12 @@ Mapped rope(const TorchOp& op) {
   if (!tokens || !q || !k || !size || *size <= 0) return kNoShapes;
   if (*size > *q || *q % (*tokens * *size) != 0 || *k % (*tokens * *size) != 0) return kOtherShapes;
   if (!input(op, 1).element.dtype) return kNoElementType;
-  return measure::row_of(*input(op, 1).element.dtype, measure::VectorShape{.layer = "rope",
-                                                                           .tokens = (*q + *k) / *size,
-                                                                           .width = *size,
-                                                                           .heads = *q / *tokens / *size,
-                                                                           .kv_heads = *k / *tokens / *size});
+  return OpRow{"vector:rope", *input(op, 1).element.dtype,
+               measure::VectorShape{.layer = "rope",
+                                    .tokens = (*q + *k) / *size,
+                                    .width = *size,
+                                    .heads = *q / *tokens / *size,
+                                    .kv_heads = *k / *tokens / *size}};
 }
 
 Mapped cache(const TorchOp& op) { return cache_row(input(op, 0)); }
@@ -241,7 +242,13 @@ Mapped torch_row(const TorchOp& op) {
 
 // ---- The events of a file in the Chrome Trace Event format, one after the other: a trace may be larger than memory.
 
-using Json = nlohmann::json;
+// An argument of an event: a text or number, or a list of such.
+struct TraceValue {
+  std::string text = {};                   // of a string or a number
+  std::optional<std::int64_t> whole = {};  // of a number without a fraction
+  bool list = false;
+  std::vector<TraceValue> items = {};
+};
 
 // A complete event ("ph": "X") and the arguments that PyTorch's profiler gives it.
 struct TraceEvent {
@@ -250,10 +257,25 @@ struct TraceEvent {
   std::optional<double> duration;  // us
   std::optional<std::int64_t> external_id;
   std::optional<std::int64_t> correlation;
-  const Json& arguments;  // kArguments: lists of shapes, types and values, what a collective sends
+  bool in_graph = false;  // launched by the replay of a captured graph
+  TraceValue shapes;      // "Input Dims"
+  TraceValue types;       // "Input type"
+  TraceValue concrete;    // "Concrete Inputs"
+  // Of collectives.
+  std::string collective;
+  std::string dtype;
+  std::optional<std::int64_t> sent;  // elements
+  std::optional<std::int64_t> received;
+  std::optional<std::int64_t> ranks;
   int line = 0;
   int column = 0;  // of its end
 };
+
+// nlohmann's SAX parser says what comes next; a small state machine keeps the few members of an event that matter
+// and skips the rest, however large. Positions are those the stream has been read to.
+
+using Json = nlohmann::json;
+using Value = TraceValue;
 
 // Hands a stream on and counts lines on the way.
 class CountingBuffer : public std::streambuf {
@@ -300,107 +322,195 @@ class CountingBuffer : public std::streambuf {
   int column_ = 1;
 };
 
-// nlohmann's parser asks what to keep: the few members of an event that matter, and of a hostile file's no more than
-// any operator has; the event itself is taken and dropped. Positions are those the stream has been read to.
+// Members of an event, and of its "args".
+enum class Member : unsigned char { none, skipped, args, name, category, phase, duration, argument };
 
-const Json& member(const Json& object, const char* key) {
-  static const Json kNone;
-  const auto found = object.find(key);
-  return found == object.end() ? kNone : *found;
-}
-std::string text_of(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  return value.is_number() ? value.dump() : std::string();
-}
-std::optional<std::int64_t> whole_of(const Json& value) {
-  const bool whole = value.is_number_unsigned() ? value.get<std::uint64_t>() <= INT64_MAX : value.is_number_integer();
-  return whole ? std::optional(value.get<std::int64_t>()) : std::nullopt;
-}
-const Json& list_of(const Json& value) {
-  static const Json kNone;
-  return value.is_array() ? value : kNone;
-}
+class Handler : public nlohmann::json_sax<Json> {
+ public:
+  Handler(CountingBuffer& buffer, descriptor::Problems& problems, const std::function<void(TraceEvent&)>& take)
+      : buffer_(&buffer), problems_(&problems), take_(&take) {}
 
-constexpr std::array<std::string_view, 5> kMembers = {"name", "cat", "ph", "dur", "args"};
-// Versions of the profiler differ in capitals.
-constexpr std::array<std::string_view, 13> kArguments = {
-    "External id", "external id",     "correlation",     "graph node id", "Input Dims",     "Input dims", "Input type",
-    "dtype",       "Concrete Inputs", "Collective name", "In msg nelems", "Out msg nelems", "Group size"};
+  bool found_events() const { return found_; }
 
-using Event = Json::parse_event_t;
+  bool null() override { return scalar({}); }
+  bool boolean(bool value) override { return scalar({.text = value ? "True" : "False"}); }
+  bool number_integer(number_integer_t value) override {
+    return scalar({.text = std::to_string(value), .whole = value}, static_cast<double>(value));
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    std::optional<std::int64_t> whole;
+    if (value <= static_cast<number_unsigned_t>(INT64_MAX)) whole = static_cast<std::int64_t>(value);
+    return scalar({.text = std::to_string(value), .whole = whole}, static_cast<double>(value));
+  }
+  bool number_float(number_float_t value, const string_t& text) override { return scalar({.text = text}, value); }
+  bool string(string_t& value) override { return scalar({.text = std::move(value)}); }
+  bool binary(binary_t&) override { return false; }  // not in JSON text
 
-// Calls `take` for every complete event of a list of events or of {"traceEvents": […]}. What is not JSON, and a file
-// that holds no events, is a problem.
-void read_trace_events(std::istream& stream, descriptor::Problems& problems,
-                       const std::function<void(const TraceEvent&)>& take) {
-  constexpr int kMostNested = 3;
-  constexpr std::size_t kMostValues = 4096;
-  constexpr std::size_t kMostText = 4096;
-  struct Full {};
-  CountingBuffer buffer(*stream.rdbuf());
-  std::istream counted(&buffer);
-  int events = 0;  // how deep they stand; 0: outside of their list
-  bool found = false;
-  bool events_next = false;
-  std::size_t kept = 0;  // values of an event
-  const auto keep = [&](int depth, Event what, Json& value) {
-    switch (what) {
-      case Event::key:
-        if (events == 0) return events_next = depth == 1 && value == "traceEvents";
-        return depth == events + 1 ? contains(kMembers, value.get_ref<const std::string&>())
-                                   : contains(kArguments, value.get_ref<const std::string&>());
-      case Event::array_start:
-        if (events > 0) return depth > events && depth < events + 2 + kMostNested;
-        if (depth > 1 || (depth == 1 && !events_next)) return false;
-        events = depth + 1;
-        return found = true;
-      case Event::array_end:
-        if (depth + 1 == events) events = 0;
-        return true;
-      case Event::object_start:
-        if (depth == events) kept = 0;
-        return events == 0 || depth < events + 2;
-      case Event::object_end: {
-        if (events == 0 || depth != events) return true;
-        if (text_of(member(value, "ph")) != "X") return false;
-        const Json& args = member(value, "args");
-        const Json& duration = member(value, "dur");
-        take({.name = text_of(member(value, "name")),
-              .category = to_lower(text_of(member(value, "cat"))),
-              .duration = duration.is_number() ? std::optional(duration.get<double>()) : std::nullopt,
-              .external_id = whole_of(member(args, args.contains("External id") ? "External id" : "external id")),
-              .correlation = whole_of(member(args, "correlation")),
-              .arguments = args,
-              .line = buffer.line(),
-              .column = buffer.column() - 1});
-        if (problems.full()) throw Full();
-        return false;
-      }
-      case Event::value:
-        if (value.is_string() && value.get_ref<const std::string&>().size() > kMostText) {
-          value.get_ref<std::string&>().resize(kMostText);
-        }
-        return depth > events && ++kept <= kMostValues;
+  bool start_object(std::size_t) override {
+    ++depth_;
+    if (depth_ == event_depth_) {
+      event_ = {};
+      complete_ = false;
+      kept_ = 0;
+      member_ = Member::none;
     }
     return true;
-  };
-  try {
-    const Json rest = Json::parse(counted, keep);  // of which nothing is left
-    if (problems.empty() && !found) {
-      problems.add(1, 1, "holds no events: neither a list nor an object with \"traceEvents\"");
+  }
+  bool key(string_t& key) override {
+    if (depth_ == 1 && event_depth_ == 0) {
+      events_next_ = key == "traceEvents";
+    } else if (depth_ == event_depth_) {
+      member_ = event_member(key);
+    } else if (depth_ == event_depth_ + 1 && in_args_or_enter()) {
+      member_ = Member::argument;
+      argument_ = std::move(key);
     }
-  } catch (const Full&) {
-    return;
-  } catch (const Json::exception& error) {
+    return true;
+  }
+  bool end_object() override {
+    if (depth_ == event_depth_ && complete_) {
+      event_.line = buffer_->line();
+      event_.column = buffer_->column() - 1;
+      (*take_)(event_);
+      if (problems_->full()) return false;
+    }
+    if (depth_ == event_depth_ + 1 && member_ == Member::argument) member_ = Member::args;
+    --depth_;
+    return true;
+  }
+
+  bool start_array(std::size_t) override {
+    ++depth_;
+    if (depth_ == 1 || (depth_ == 2 && events_next_ && event_depth_ == 0)) {
+      event_depth_ = depth_ + 1;
+      found_ = true;
+    } else if (Value* list = argument_list()) {
+      open_.push_back(nullptr);
+      if (open_.size() == 1) {
+        *list = {};
+        list->list = true;
+        open_.back() = list;
+      } else if (Value* parent = open_[open_.size() - 2]; parent != nullptr && open_.size() <= kMostNested && keep()) {
+        parent->items.push_back({});
+        parent->items.back().list = true;
+        open_.back() = &parent->items.back();
+      }
+    }
+    return true;
+  }
+  bool end_array() override {
+    if (!open_.empty()) open_.pop_back();
+    if (depth_ + 1 == event_depth_ && event_depth_ > 0) {
+      event_depth_ = 0;  // the list of events ends
+      events_next_ = false;
+    }
+    --depth_;
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
     std::string_view message = error.what();
     const std::size_t dash = message.find(" - ");
     if (dash != std::string_view::npos) message.remove_prefix(dash + 3);
     message = message.substr(0, message.find("; last read: "));
     const bool truncated = message.find("unexpected end of input") != std::string_view::npos ||
                            message.find("missing closing quote") != std::string_view::npos;
-    problems.add(buffer.line(), std::max(buffer.column() - 1, 1),
-                 fmt::format("not valid JSON: {}", message.substr(0, 200)), truncated ? "is the file truncated?" : "");
+    problems_->add(buffer_->line(), std::max(buffer_->column() - 1, 1),
+                   fmt::format("not valid JSON: {}", message.substr(0, 200)),
+                   truncated ? "is the file truncated?" : "");
+    return false;
+  }
+
+ private:
+  // Enough for any operator; keeps a hostile file from filling memory with one event.
+  static constexpr std::size_t kMostNested = 3;
+  static constexpr std::size_t kMostValues = 4096;
+  static constexpr std::size_t kMostText = 4096;
+
+  static Member event_member(std::string_view key) {
+    constexpr std::pair<std::string_view, Member> kMembers[] = {{"name", Member::name},
+                                                                {"cat", Member::category},
+                                                                {"ph", Member::phase},
+                                                                {"dur", Member::duration},
+                                                                {"args", Member::args}};
+    for (const auto& [name, member] : kMembers) {
+      if (name == key) return member;
+    }
+    return Member::skipped;
+  }
+  bool in_args_or_enter() const { return member_ == Member::args || member_ == Member::argument; }
+
+  bool keep() { return ++kept_ <= kMostValues; }
+
+  // The list that the current argument is kept in, if it is one that matters.
+  Value* argument_list() {
+    if (member_ != Member::argument || depth_ < event_depth_ + 2) return nullptr;
+    if (argument_ == "Input Dims" || argument_ == "Input dims") return &event_.shapes;
+    if (argument_ == "Input type") return &event_.types;
+    if (argument_ == "Concrete Inputs") return &event_.concrete;
+    return nullptr;
+  }
+
+  bool scalar(Value value, std::optional<double> number = std::nullopt) {
+    if (event_depth_ == 0 || depth_ < event_depth_) return true;
+    if (value.text.size() > kMostText) value.text.resize(kMostText);
+    if (depth_ == event_depth_) {
+      event_value(std::move(value), number);
+    } else if (member_ == Member::argument && depth_ == event_depth_ + 1) {
+      argument(value);
+    } else if (!open_.empty() && open_.back() != nullptr && keep()) {
+      open_.back()->items.push_back(std::move(value));
+    }
+    return true;
+  }
+
+  void event_value(Value value, std::optional<double> number) {
+    switch (member_) {
+      case Member::name: event_.name = std::move(value.text); break;
+      case Member::category: event_.category = std::move(value.text); break;
+      case Member::phase: complete_ = value.text == "X"; break;
+      case Member::duration: event_.duration = number; break;
+      default: break;
+    }
+  }
+
+  void argument(const Value& value) {
+    // Versions of the profiler differ in capitals.
+    if (argument_ == "External id" || argument_ == "external id") event_.external_id = value.whole;
+    if (argument_ == "correlation") event_.correlation = value.whole;
+    if (argument_ == "graph node id") event_.in_graph = value.whole.value_or(0) != 0;
+    if (argument_ == "Collective name") event_.collective = value.text;
+    if (argument_ == "dtype") event_.dtype = value.text;
+    if (argument_ == "In msg nelems") event_.sent = value.whole;
+    if (argument_ == "Out msg nelems") event_.received = value.whole;
+    if (argument_ == "Group size") event_.ranks = value.whole;
+  }
+
+  CountingBuffer* buffer_;
+  descriptor::Problems* problems_;
+  const std::function<void(TraceEvent&)>* take_;
+  int depth_ = 0;
+  int event_depth_ = 0;  // at which the members of events stand; 0 outside of the list of events
+  bool events_next_ = false;
+  bool found_ = false;
+  Member member_ = Member::none;
+  std::string argument_;
+  std::vector<Value*> open_;  // lists of the argument that are open; null for one that is not kept
+  std::size_t kept_ = 0;
+  bool complete_ = false;
+  TraceEvent event_;
+};
+
+// Calls `take` for every complete event of a list of events or of {"traceEvents": […]}. What is not JSON, and a file
+// that holds no events, is a problem.
+void read_trace_events(std::istream& stream, descriptor::Problems& problems,
+                       const std::function<void(TraceEvent&)>& take) {
+  CountingBuffer buffer(*stream.rdbuf());
+  std::istream counted(&buffer);
+  Handler handler(buffer, problems, take);
+  Json::sax_parse(counted, &handler);
+  if (problems.empty() && !handler.found_events()) {
+    problems.add(1, 1, "holds no events: neither a list nor an object with \"traceEvents\"");
   }
 }
 
@@ -439,43 +549,37 @@ std::string collective_type(std::string_view name) {
 }
 
 Mapped collective_of(const TraceEvent& e) {
-  const std::string collective = text_of(member(e.arguments, "Collective name"));
-  const std::optional<std::int64_t> ranks = whole_of(member(e.arguments, "Group size"));
-  if (collective.empty() || !ranks) return "no sizes";
-  std::string name = collective_in(collective);
+  if (e.collective.empty() || !e.ranks) return "no sizes";
+  std::string name = collective_in(e.collective);
   // Several collectives in one kernel, or one of sparse tensors or of nothing, are no measurement of one.
   for (const char* other : {"coalesced", "sparse", "barrier"}) {
-    if (collective.find(other) != std::string::npos) name.clear();
+    if (e.collective.find(other) != std::string::npos) name.clear();
   }
-  const std::optional<std::int64_t> count =  // of elements
-      whole_of(member(e.arguments, name == "all_gather" ? "Out msg nelems" : "In msg nelems"));
+  const std::optional<std::int64_t> count = name == "all_gather" ? e.received : e.sent;
   if (!measure::collective_kind(name)) return kNoSuchOp;
   if (!count || *count <= 0) return "no sizes";
-  const ElementType element = element_type(text_of(member(e.arguments, "dtype")));
-  return collective_row(name, *ranks, static_cast<double>(*count) * element.bits / 8, element.dtype);
+  const ElementType element = element_type(e.dtype);
+  return collective_row(name, *e.ranks, static_cast<double>(*count) * element.bits / 8, element.dtype);
 }
 
-Shape shape_of(const Json& value) {
+Shape shape_of(const TraceValue& value) {
   Shape shape;
-  for (const Json& item : list_of(value)) {
-    const std::optional<std::int64_t> size = whole_of(item);
-    if (!size || *size <= 0) return {};
-    shape.push_back(*size);
+  for (const TraceValue& size : value.items) {
+    if (!size.whole || *size.whole <= 0) return {};
+    shape.push_back(*size.whole);
   }
   return shape;
 }
 
 TorchOp torch_op(const TraceEvent& e) {
   TorchOp op{.name = e.name, .inputs = {}, .concrete = {}};
-  const Json& shapes = list_of(member(e.arguments, e.arguments.contains("Input Dims") ? "Input Dims" : "Input dims"));
-  const Json& types = list_of(member(e.arguments, "Input type"));
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
+  for (std::size_t i = 0; i < e.shapes.items.size(); ++i) {
     Tensor t;
-    t.shape = shape_of(shapes[i]);
-    if (i < types.size()) t.element = element_type(text_of(types[i]));
+    t.shape = shape_of(e.shapes.items[i]);
+    if (i < e.types.items.size()) t.element = element_type(e.types.items[i].text);
     op.inputs.push_back(std::move(t));
   }
-  for (const Json& value : list_of(member(e.arguments, "Concrete Inputs"))) op.concrete.push_back(text_of(value));
+  for (const TraceValue& value : e.concrete.items) op.concrete.push_back(value.text);
   return op;
 }
 
@@ -484,7 +588,7 @@ class ChromeTrace {
   ChromeTrace(Problems& problems, Collector& into) : problems_(&problems), into_(&into) {}
 
   void read(std::istream& stream) {
-    read_trace_events(stream, *problems_, [&](const TraceEvent& e) { take(e); });
+    read_trace_events(stream, *problems_, [&](TraceEvent& e) { take(e); });
     if (problems_->empty()) finish();
   }
 
@@ -507,7 +611,7 @@ class ChromeTrace {
   };
 
   void take(const TraceEvent& e) {
-    const std::string& category = e.category;
+    const std::string category = to_lower(e.category);
     if (category == "kernel") {
       take_kernel(e);
     } else if (category == "gpu_memcpy" || category == "gpu_memset") {
@@ -526,7 +630,7 @@ class ChromeTrace {
     if (!time) return;
     if (is_collective(e.name)) {
       add(collective_type(e.name), Class::communication, *time, collective_of(e), e.line);
-    } else if (whole_of(member(e.arguments, "graph node id")).value_or(0) != 0) {
+    } else if (e.in_graph) {
       add(kernel_type(e.name), Class::kernel, *time, "part of a captured graph: no shapes", e.line);
     } else if (e.external_id || e.correlation) {
       const auto [found, added] = type_index_.try_emplace(kernel_type(e.name), types_.size());
