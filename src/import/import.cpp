@@ -39,6 +39,7 @@ constexpr Importer kImporters[] = {
     {"guidellm", read_guidellm, Form::json, "mwtcrn"},
     {"inferencex", read_inferencex, Form::json, "mwtcrn"},
 };
+static_assert(std::size(kImporters) == static_cast<std::size_t>(Source::inferencex) + 1);
 const Importer& importer(Source source) { return kImporters[static_cast<std::size_t>(source)]; }
 
 // Tables are read whole; traces are not, and are larger.

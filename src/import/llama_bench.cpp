@@ -453,7 +453,7 @@ class Steps {
     const double tokens =
         (d(record.integer("n_prompt")) + d(record.integer("n_gen"))) * d(std::max<std::int64_t>(step.batch, 1));
     const Seconds time{rate > 0 ? std::clamp(tokens / rate, 0.0, kLongest) : 0};
-    row.extra = {format_significant(d(step.new_tokens * step.batch) / row.latency.value)};
+    if (remark.empty()) row.extra = {format_significant(d(step.new_tokens) * d(step.batch) / row.latency.value)};
     row.of = std::move(step);
     into_->add(Class::step, std::string(type.empty() ? "no model" : type), time, {row}, std::move(remark));
   }

@@ -116,21 +116,29 @@ Node scalar(std::string text, int line, int column) {
   return node;
 }
 
+// What is read of the metrics in CSV, which may have any number of others.
+bool is_read(std::string_view tag) {
+  constexpr std::string_view kOthers[] = {"output_token_throughput", "request_throughput", "request_count",
+                                          "error_request_count",     "benchmark_duration", "input_sequence_length",
+                                          "output_sequence_length"};
+  return std::ranges::find(kOthers, tag) != std::end(kOthers) ||
+         std::ranges::find(kTimes, tag, &Known::tag) != std::end(kTimes);
+}
+
 // A line "Time To First Token (ms),…" as the object that a saved result has for it, "time_to_first_token", with what is
 // in brackets as its unit. Numbers are written "1,146.31".
 Node::Entry metric_of(const std::vector<descriptor::CsvCell>& cells, const std::vector<std::string>& header, int line) {
   const std::string& title = cells.front().text;
   const std::size_t open = std::min(title.rfind('('), title.size());
-  const std::size_t close = std::min(title.find(')', open), title.size());
+  const std::size_t close = title.find(')', open);
   std::string tag = to_lower(trim(std::string_view(title).substr(0, open)));
   std::replace(tag.begin(), tag.end(), ' ', '_');
   Node metric;
   metric.kind = Node::Kind::mapping;
   metric.line = line;
   metric.column = 1;
-  if (open < close) {
-    metric.entries.push_back({"unit", line, 1, scalar(title.substr(open + 1, close - open - 1), line, 1)});
-  }
+  const std::string unit = close == std::string::npos ? "" : title.substr(open + 1, close - open - 1);
+  metric.entries.push_back({"unit", line, 1, scalar(unit, line, 1)});
   for (std::size_t i = 1; i < cells.size(); ++i) {
     std::string number = cells[i].text;
     std::erase(number, ',');
@@ -159,7 +167,9 @@ void read_aiperf_csv(std::string_view text, const Options& options, Problems& pr
     } else if (cells.size() != header.size()) {
       problems.add(reader.line(), 1, fmt::format("{} fields, and the header has {}", cells.size(), header.size()));
     } else {
-      object.entries.push_back(metric_of(cells, header, reader.line()));
+      Node::Entry metric = metric_of(cells, header, reader.line());
+      const bool known = std::ranges::find(object.entries, metric.key, &Node::Entry::key) != object.entries.end();
+      if (is_read(metric.key) && !known) object.entries.push_back(std::move(metric));
     }
   }
   if (!header.empty()) return read_aiperf_run(object, options, problems, into);

@@ -787,6 +787,7 @@ bool writable(const Row& row) {
     const Cell cell = CellOf()(value, rule);
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) kept = kept && *whole >= rule.min && *whole <= rule.max;
     if (const auto* number = std::get_if<double>(&cell)) kept = kept && positive(*number, rule);
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Bytes>) kept = kept && !std::isinf(value.value);
   });
   return kept;
 }

@@ -117,17 +117,26 @@ void ServingPredictor::prepare(const ServingRow& row) {
   estimate::make_setup(*decoder, device_, choices);
 }
 
-// Of a row that names no length one token.
+// Of a row that names no length one token. Chances are divided by slashes in a cell; no file of them is read because
+// another names it.
 estimate::Draft ServingPredictor::draft_of(const ServingRow& row, const model::Decoder& target) {
   std::string accept = row.accept;
+  std::ranges::replace(accept, '/', ',');
   if (accept.empty()) {
     const double share = acceptances_.at(draft_and_target(row));
     if (std::isnan(share)) throw Error::bad_input("'draft' needs 'accept'", "0.8, or 0.85/0.7/0.6");
     accept = fmt::format("{}", share);
   }
-  estimate::Draft draft = request::read_draft(row.draft, accept, target, sources_);
-  draft.best = false;
-  return draft;
+  try {
+    estimate::Draft draft = request::read_draft(row.draft, accept, target, sources_);
+    draft.best = false;
+    return draft;
+  } catch (const Error& error) {  // which is about columns here, not about fields of a request
+    Diagnostic first = error.diagnostics().front();
+    std::ranges::replace(first.message, '`', '\'');
+    if (first.message.starts_with("'accept'")) first.hint = "0.8, or 0.85/0.7/0.6";
+    throw Error(error.kind(), {first});
+  }
 }
 
 estimate::Choices ServingPredictor::choices_of(const ServingRow& row, const RuntimeProfile* profile) {

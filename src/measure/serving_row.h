@@ -32,7 +32,8 @@ struct ModelRow {
 };
 
 struct ServingRow : ModelRow {
-  // The engine's settings, as far as they are said; its name follows from the runtime.
+  // The engine's settings, as far as they are said; its name follows from the runtime. Of the load its rate, burstiness
+  // and concurrency: the rest is told below.
   serving::EngineChoices engine;
   serving::Load load;
   std::int64_t requests = 0;  // of the load; 0: see sent()

@@ -448,6 +448,22 @@ TEST_CASE("a profile of one's own that cannot be read is told where it is about 
   folder.write("hardware/runtimes/mine.yaml",
                "name: mine\nhardware: a100-sxm-80gb\ntitle: t\nsource: s\nprefered: true\n");
   CHECK(refused("a100-sxm-80gb", "vllm").starts_with("unknown key 'prefered'"));  // chosen or not
+  folder.write("hardware/runtimes/mine.yaml", "name: mine\nfamilies:\n  - nvidia-ga100\ntitle: t\nsorce: s\n");
+  CHECK(refused("a100-sxm-80gb", "vllm").starts_with("missing key 'source'"));
+}
+
+TEST_CASE("a profile that others are based on is told where these are asked for") {
+  const TemporaryFolder folder;
+  const SearchPath path(folder.path(""));
+  folder.write("hardware/runtimes/h100-sxm-vllm.yaml", "name: vllm\nhardware: h100-sxm\ntitle: t\nsorce: s\n");
+  CHECK(refused("h20", "").starts_with("unknown key 'sorce'"));  // class-nvidia-hopper-vllm is based on it
+}
+
+TEST_CASE("a profile may be called like one that it is based on by way of another") {
+  const TemporaryFolder folder;
+  folder.write("a100-sxm-80gb-vllm.yaml",
+               "name: own\nhardware: a100-sxm-80gb\nbased_on: class-any-vllm\ntitle: t\nsource: s\n");
+  CHECK(taken("a100-sxm-80gb", folder.path("a100-sxm-80gb-vllm.yaml")).name == "own");
 }
 
 TEST_CASE("an era's name is the one in its file, whatever the file is called") {

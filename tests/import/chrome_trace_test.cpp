@@ -172,6 +172,15 @@ TEST_CASE("vectors of PyTorch and vLLM", "[import][trace]") {
   CHECK(vector("aten::mul", "[]") == "no shapes");
 }
 
+TEST_CASE("an operator is found behind as many values as nobody asks for", "[import][trace]") {
+  std::string many = "[0";
+  for (int i = 0; i < 5000; ++i) many += ", 0";
+  const Imported i = imported(Source::chrome_trace, R"([{"args": {"stack": )" + many +
+                                                        R"(]}, "ph": "X", "cat": "kernel", "name": "k", "dur": 3}])");
+  REQUIRE(i.types.size() == 1);
+  CHECK(i.types.front().type == "k");
+}
+
 TEST_CASE("what is no trace is refused with its place", "[import][trace]") {
   const auto problems = [](const std::string& text) { return problems_of(Source::chrome_trace, text, {}, "t.json"); };
   CHECK(problems("{}") ==

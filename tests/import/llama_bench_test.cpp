@@ -117,6 +117,8 @@ std::string remark(const Fields& changes, const Options& options = {}) {
   return i.types[0].remark;
 }
 
+const Options kLlama{.hardware = "rtx3090", .model = "llama-3.1-8b", .weights = "q4_0"};
+
 }  // namespace
 
 TEST_CASE("the five forms give the same steps", "[import][llama-bench]") {
@@ -226,6 +228,9 @@ TEST_CASE("what a row cannot say leaves a test out, with the reason", "[import][
   CHECK(remark({{"n_gpu_layers", "20"}, {"cpu_info", "a CPU"}}) == "layers on a CPU: `host`");
   CHECK(remark({{"type_k", "q8"}}) == "type of the cache not known");
   CHECK(remark({{"n_depth", "9000000000000000000"}}) == "sizes out of range");
+  CHECK(imported(kSource, R"({"pl":9223372036854775807,"pp":512,"tg":128,"speed_pp":1,"speed_tg":1})", kLlama)
+            .types.front()
+            .remark == "sizes out of range");
   CHECK(remark({{"n_gpu_layers", "20"}, {"backends", "Metal"}, {"gpu_info", "Apple M2 Ultra"}}) ==
         "layers on the CPU of the same chip");
 }
@@ -265,7 +270,6 @@ TEST_CASE("cards, layers on the host and the cache are told", "[import][llama-be
 const std::string kSettings =
     "main: n_kv_max = 20480, n_batch = 2048, n_ubatch = 256, flash_attn = 1, is_pp_shared = {}, n_gpu_layers = 99, "
     "n_threads = 8, n_threads_batch = 8\n\n";
-const Options kLlama{.hardware = "rtx3090", .model = "llama-3.1-8b", .weights = "q4_0"};
 
 // 8 prompts of 512 tokens in 0.8 s, then 128 tokens of each in 2.4 s: 18.75 ms a step behind 512 + 64 tokens.
 TEST_CASE("llama-batched-bench: a line is a prompt of all sequences and a generation behind it",

@@ -290,6 +290,11 @@ TEST_CASE("GenAI-Perf's table has no load: that is asked for", "[import][serving
   CHECK(f.at("output_tokens_per_second") == Approx(261.25));
   options.concurrency.reset();
   CHECK(remark(Source::aiperf, csv, options) == "load not in the file: `concurrency` or `rate`");
+  // A time without its unit is none, whatever else a table has.
+  for (const char* line : {"Request Latency,5\n", "Request Latency (sec,5\n"}) {
+    CHECK(problems_of(Source::aiperf, std::string("Metric,avg\nAnything,soon\n") + line, kBf16) ==
+          std::vector<std::string>{"t.csv:3:1: '' is no unit of time"});
+  }
 }
 
 TEST_CASE("GuideLLM: a run for each benchmark, whose inter token latency is one of all gaps", "[import][serving]") {

@@ -132,6 +132,8 @@ TEST_CASE("calibrate finds what is kept of a draft where rows do not say it", "[
   ServingPredictor(known, {0, 1, 2, 3}, device).predict(&start, seconds);
   Measurements unknown = rows("");
   CHECK(validate(unknown).rows[0].remark == "not predicted: 'draft' needs 'accept'");
+  // No file is read because another names it.
+  CHECK_THROWS_WITH(validate(rows("/etc/hostname")), Catch::Contains("'accept': '' is not a chance"));
   for (std::size_t i = 0; i < seconds.size(); ++i) unknown.rows[i].latency = Seconds{seconds[i]};
   const CalibrateResult result = calibrate(unknown, device, start);
   const CalibratedParameter& found = result.calibration.parameters.back();

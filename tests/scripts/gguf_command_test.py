@@ -340,6 +340,8 @@ class LayerSplit(Gguf):
         self.assert_bad_input([*self.WORDS, "--pp", "2", "--gpu-layers", "40"], "--gpu-layers", "not both")
         self.assert_bad_input([*self.WORDS, "--pp", "2", "--pipeline-batches", "2"], "--pipeline-batches")
         self.assert_bad_input([*self.WORDS, "--pp", "81"], "too few for 81 stages")
+        self.assert_bad_input(["limits", "-m", "llama-3-8b", "--hw", "rtx4090", "--weights", "q4_k_m", "--devices", "100"],
+                              "--devices: llama-3-8b has 32 layers, too few for 100", "at most 32")
 
 
 if __name__ == "__main__":
