@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "descriptor/catalog.h"
 #include "hardware/runtime.h"
 #include "model/gguf/tensors.h"
