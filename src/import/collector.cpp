@@ -29,8 +29,8 @@ std::string remark_text(const std::map<std::string, std::int64_t>& remarks) {
 // Beside what rows measure: type and source; of ops the interquartile range of their executions and how many they were,
 // of steps what the file says of the rate, of runs why they are not to be trusted.
 std::vector<std::string> extra_columns(Source source) {
-  if (source == Source::llama_bench) return {"tokens_per_s", "type", "source"};
-  if (is_of_servers(source)) return {"type", "source", "untrusted"};
+  if (rows_of(source) == Class::step) return {"tokens_per_s", "type", "source"};
+  if (rows_of(source) == Class::run) return {"type", "source", "untrusted"};
   return {"spread_us", "repetitions", "type", "source"};
 }
 

@@ -23,6 +23,7 @@ struct Importer {
   Reader* read;            // null: in pieces, of a stream
   Form form;               // of its files
   std::string_view takes;  // of the options below: their letters
+  Class rows = Class::kernel;
 };
 using Form = Importer::Form;
 constexpr Importer kImporters[] = {
@@ -32,12 +33,12 @@ constexpr Importer kImporters[] = {
     {"nccl-tests", read_nccl_tests, Form::text, "on"},
     {"chrome-trace", nullptr, Form::json, ""},
     {"aiconfigurator", read_aiconfigurator, Form::table, ""},
-    {"llama-bench", read_llama_bench, Form::text, "mwhn"},
-    {"vllm-bench", read_vllm_bench, Form::json, "mwtcrn"},
-    {"sglang-bench", read_sglang_bench, Form::json, "mwtcrn"},
-    {"aiperf", read_aiperf, Form::text, "mwtcrn"},
-    {"guidellm", read_guidellm, Form::json, "mwtcrn"},
-    {"inferencex", read_inferencex, Form::json, "mwtcrn"},
+    {"llama-bench", read_llama_bench, Form::text, "mwhn", Class::step},
+    {"vllm-bench", read_vllm_bench, Form::json, "mwtcrn", Class::run},
+    {"sglang-bench", read_sglang_bench, Form::json, "mwtcrn", Class::run},
+    {"aiperf", read_aiperf, Form::text, "mwtcrn", Class::run},
+    {"guidellm", read_guidellm, Form::json, "mwtcrn", Class::run},
+    {"inferencex", read_inferencex, Form::json, "mwtcrn", Class::run},
 };
 static_assert(std::size(kImporters) == static_cast<std::size_t>(Source::inferencex) + 1);
 const Importer& importer(Source source) { return kImporters[static_cast<std::size_t>(source)]; }
@@ -151,6 +152,7 @@ Source parse_source(std::string_view text) {
 }
 
 std::string_view name(Source source) { return importer(source).name; }
+Class rows_of(Source source) { return importer(source).rows; }
 
 std::string_view name(Class of) {
   constexpr std::string_view kNames[] = {"kernel", "communication", "host", "other", "step", "run"};

@@ -21,13 +21,12 @@ enum class Source : unsigned char {
   chrome_trace,
   aiconfigurator,
   llama_bench,
-  vllm_bench,  // from here on runs of servers
+  vllm_bench,
   sglang_bench,
   aiperf,
   guidellm,
   inferencex
 };
-constexpr bool is_of_servers(Source source) { return source >= Source::vllm_bench; }
 // The names that the command line takes: "msprof", "torch-npu", "hccl-test", "nccl-tests", "chrome-trace", …
 const std::vector<std::string>& source_names();
 // Throws Error(bad_input) with the nearest names.
@@ -58,6 +57,8 @@ struct Options {
 // ones of a model, runs those of a benchmark against a server.
 enum class Class : unsigned char { kernel, communication, host, other, step, run };
 std::string_view name(Class of);
+// What the rows of a source are of: kernels, and collectives, steps or runs.
+Class rows_of(Source source);
 
 // Everything of one type and class that the files hold.
 struct TypeSummary {

@@ -21,7 +21,7 @@ void check(const import::Imported& imported) {
   }
   const measure::Measurements& written = imported.measurements;
   // Of a run each figure is a row.
-  const bool runs = import::is_of_servers(imported.source);
+  const bool runs = import::rows_of(imported.source) == import::Class::run;
   const auto most = static_cast<std::int64_t>(runs ? measure::serving_figures().size() : 1) * executions;
   if (static_cast<std::int64_t>(written.rows.size()) > most) std::abort();
   if (written.rows.empty()) return;
@@ -47,7 +47,7 @@ void fuzz_import(std::string_view input) {
     options.ranks = 8;
     options.kv_len = 1000;
   }
-  if (import::is_of_servers(source)) {
+  if (import::rows_of(source) == import::Class::run) {
     options.model = "llama-3.1-8b";
     options.weights = "bf16";
   }
