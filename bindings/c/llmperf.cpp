@@ -78,7 +78,7 @@ struct KeptRows {
 void swept(llmperf_session& session, std::string_view json, llmperf_result& result) {
   constexpr std::string_view kBeside[] = {"where", "top", "by", "pareto", "columns", "threads"};
   Asked asked(json, kBeside);
-  const service::Sweep points(asked.swept(), "", asked.sources(session));
+  const service::Sweep sweep(asked.swept(), "", asked.sources(session));
   const auto commas = [&](const char* key) {
     std::string list;
     for (const std::string& item : asked.texts(key)) list += (list.empty() ? "" : ",") + item;
@@ -89,21 +89,21 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
                                                        .by = asked.text("by"),
                                                        .pareto = commas("pareto"),
                                                        .columns = commas("columns")},
-                                                      points.columns());
+                                                      sweep.columns());
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   const auto threads = static_cast<std::size_t>(asked.count("threads", 1, kMostThreads).value_or(cores));
   const auto made = std::make_shared<result::SweepResult>();
-  made->axes = points.swept();
-  made->columns = points.columns();
+  made->axes = sweep.swept();
+  made->columns = sweep.columns();
   made->shown = choice.shown;
   made->selection = choice.text;
   const std::vector<std::size_t> written = made->written();
   const bool all = choice.selection.keeps_all();
   const c::Interruptible call(session);
-  const std::vector<points::Chunk> chunks = points.grid().chunks({});
-  KeptRows gathered{.columns = c::Columns(points.columns(), points.kinds(), written), .kept = choice.selection};
+  const std::vector<points::Chunk> chunks = sweep.grid().chunks({});
+  KeptRows gathered{.columns = c::Columns(sweep.columns(), sweep.kinds(), written), .kept = choice.selection};
   service::run<KeptRows>(
-      points, chunks, threads, gathered,
+      sweep, chunks, threads, gathered,
       [&](const points::Row& row, KeptRows& of) {
         if (choice.where && !(*choice.where)(row)) return;
         all ? of.columns.add(row) : of.kept.offer(row);
@@ -114,7 +114,7 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
       },
       *made, &call.stopped());
   result.columns = std::move(gathered.columns);
-  made->front = result::front_of(gathered.kept, points.columns());
+  made->front = result::front_of(gathered.kept, sweep.columns());
   for (const points::Row& row : gathered.kept.take()) result.columns.add(row);
   result.columns.finish();
   if (made->failed > 0) {

@@ -122,13 +122,12 @@ std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
 }
 
 // Under the runtime's profile, layers on as many devices as asked for.
-Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::vector<std::string>& models,
-                   const std::vector<std::string>& weights) {
+Answer gguf_answer(const LimitsFlags& flags, const Context& context, request::Sources& sources,
+                   const std::vector<std::string>& models, const std::vector<std::string>& weights) {
   context.refuse({"--draft", "--accept", "--batch", "--units", "--tp"},
                  "not for GGUF types: it belongs to the closed form");
   request::Request asked = flags.request;
   asked.weights = "f16";  // any GGUF type, as each of the candidates is
-  request::Sources sources;
   std::vector<std::unique_ptr<request::Resolved>> resolved;
   report::GgufLimits limits{};
   limits.context = flags.context.value_or(kGgufContext);
@@ -157,23 +156,24 @@ Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::
 
 Answer limits_answer(const LimitsFlags& flags, const Context& context) {
   const std::vector<std::string> names = list_value("--model", *flags.request.model);
+  request::Sources sources;
   std::vector<model::ModelFile> models;
   for (const std::string& name : names) {
-    models.push_back(model::load_model(name));
+    models.push_back(sources.model(name));
     if (!models.back().decoder.encoder) continue;
     throw Error::bad_input(
         fmt::format("{} is an encoder: the limits are those of decoding with a cache, and it has neither", name),
         "llmperf estimate says how many sequences it reads per second");
   }
-  const hardware::Device device = hardware::load_device(*flags.request.hw);
+  const hardware::Device device = sources.device(*flags.request.hw);
   const std::vector<std::string> weights = list_value("--weights", flags.weights);
   const bool as_stored = flags.weights == kDefaultWeights && models.front().stored && models.size() == 1;
-  if (as_stored) return gguf_answer(flags, context, names, {});
+  if (as_stored) return gguf_answer(flags, context, sources, names, {});
   for (const std::string& name : weights) {
     if (name == kAllGguf || nearest_names(name, std::vector{std::string(kAllGguf)}).empty()) continue;
     throw Error::bad_input(fmt::format("--weights: unknown precision {}", quote(name)), "did you mean 'all-gguf'?");
   }
-  if (asks_for_gguf(weights)) return gguf_answer(flags, context, names, weights);
+  if (asks_for_gguf(weights)) return gguf_answer(flags, context, sources, names, weights);
   context.refuse({"--gguf-era", "--cache-type-k", "--cache-type-v", "--host", "--runtime", "--tool", "--devices"},
                  "for GGUF types, not for the closed form", "--weights all-gguf, or leave it out");
   const double kv_bits = model::parse_kv_scheme(*flags.request.kv).bits;

@@ -72,7 +72,7 @@ void check_gathered(std::int64_t rows) {
 }
 
 // The first point that a former run has not written; its last row is held against what this sweep makes of the point.
-std::int64_t next_point(const Sweep& points, const RowOutput& output, points::Shard shard) {
+std::int64_t next_point(const Sweep& sweep, const RowOutput& output, points::Shard shard) {
   const std::string& line = output.left().last_line;
   if (line.empty()) return 0;
   const LineFormat format = output.left_format();
@@ -90,12 +90,12 @@ std::int64_t next_point(const Sweep& points, const RowOutput& output, points::Sh
   const auto at = std::find(names.begin(), names.end(), "point");
   if (at == names.end()) throw other();
   const double value = row[static_cast<std::size_t>(at - names.begin())].number;
-  if (!(value >= 0 && value < static_cast<double>(points.grid().points()))) throw other();
+  if (!(value >= 0 && value < static_cast<double>(sweep.grid().points()))) throw other();
   const auto point = static_cast<std::int64_t>(value);
-  const std::vector<points::Chunk> chunks = points.grid().chunks(shard);
+  const std::vector<points::Chunk> chunks = sweep.grid().chunks(shard);
   const bool ours = std::any_of(chunks.begin(), chunks.end(),
                                 [&](const points::Chunk& c) { return c.begin <= point && point < c.end; });
-  Sweep::Evaluator evaluate(points);
+  Sweep::Evaluator evaluate(sweep);
   points::Row again;
   evaluate(point, again);
   std::string text;
@@ -129,17 +129,17 @@ int failed_status(std::int64_t failed, std::int64_t points, const std::string& f
 
 int sweep_action(const SweepFlags& flags, const Context& context) {
   request::Sources sources;
-  const Sweep points(swept_fields(context.given), flags.points_file, sources,
-                     [](const std::string& message) { return report::single_line(worded(message)); });
-  const points::RowChoice choice = points::row_choice(flags.selection, points.columns());
+  const Sweep sweep(swept_fields(context.given), flags.points_file, sources,
+                    [](const std::string& message) { return report::single_line(worded(message)); });
+  const points::RowChoice choice = points::row_choice(flags.selection, sweep.columns());
   const points::Shard shard = shard_value(flags.shard);
   if (flags.resume && !choice.selection.keeps_all()) {
     throw Error::bad_input("--resume: what --top and --pareto keep is known at the end only", "leave one of them out");
   }
   const bool keeps_every_row = choice.selection.keeps_all() && !choice.where;
-  RowOutput output(flags.output, context, points.columns(), choice, flags.resume ? Resume::yes : Resume::no);
-  if (output.gathers() && keeps_every_row) check_gathered(points.grid().points() / shard.count);
-  const std::int64_t from = flags.resume ? next_point(points, output, shard) : 0;
+  RowOutput output(flags.output, context, sweep.columns(), choice, flags.resume ? Resume::yes : Resume::no);
+  if (output.gathers() && keeps_every_row) check_gathered(sweep.grid().points() / shard.count);
+  const std::int64_t from = flags.resume ? next_point(sweep, output, shard) : 0;
   if (output.left().damaged > 0) {
     fmt::print(
         stderr,
@@ -148,7 +148,7 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   }
   if (output.left().complete) return failed_status(output.left().failed, output.left().rows, "");
 
-  const std::vector<points::Chunk> chunks = points.grid().chunks(shard, from);
+  const std::vector<points::Chunk> chunks = sweep.grid().chunks(shard, from);
   std::int64_t all = 0;
   for (const points::Chunk& chunk : chunks) all += chunk.end - chunk.begin;
 
@@ -156,15 +156,15 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   const InterruptGuard guard;
   Progress progress;
   report::SweepResult result;
-  result.axes = points.swept();
-  result.columns = points.columns();
+  result.axes = sweep.swept();
+  result.columns = sweep.columns();
   result.shown = choice.shown;
   result.selection = choice.text;
   RowBatch batch(choice.selection);
   auto shown_at = std::chrono::steady_clock::now();
   progress(0, static_cast<std::size_t>(all), "points");
   service::run<RowBatch>(
-      points, chunks, static_cast<std::size_t>(flags.threads), batch,
+      sweep, chunks, static_cast<std::size_t>(flags.threads), batch,
       [&](const points::Row& row, RowBatch& rows) { output.add(row, rows); },
       [&](RowBatch& rows) {
         output.write(rows);

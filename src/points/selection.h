@@ -67,7 +67,7 @@ class Selection {
   std::optional<std::vector<std::vector<double>>> beaten_ = std::vector<std::vector<double>>();
 };
 
-// As it is asked for: --where, --top with --by, --pareto, --columns.
+// As it is asked for, `top` with `by`.
 struct RowQuery {
   std::string where;
   std::optional<std::int64_t> top;

@@ -291,18 +291,18 @@ std::string Sweep::error_text(const std::exception& error) const {
 }
 
 void Sweep::Evaluator::set_axis(std::size_t axis) {
-  const std::vector<std::string>& texts = points_.grid().axes()[axis].values[values_[axis]];
-  for (std::size_t f = 0; f < texts.size(); ++f) set(request_, *points_.fields_[axis][f], texts[f]);
+  const std::vector<std::string>& texts = sweep_.grid().axes()[axis].values[values_[axis]];
+  for (std::size_t f = 0; f < texts.size(); ++f) set(request_, *sweep_.fields_[axis][f], texts[f]);
 }
 
 // What its idle fields are told is worded here, once for all points of the setup.
 void Sweep::Evaluator::take(std::unique_ptr<request::Resolved> setup) {
   setup_ = std::move(setup);
-  for (std::string& text : setup_->unused) text = points_.worded(text);
+  for (std::string& text : setup_->unused) text = sweep_.worded(text);
 }
 
 void Sweep::Evaluator::load_setup_once() {
-  const std::size_t outer = values_.size() - points_.inner_;
+  const std::size_t outer = values_.size() - sweep_.inner_;
   const bool known = generation_.has_value() || !setup_error_.empty();
   if (known && loaded_.size() == outer && std::equal(loaded_.begin(), loaded_.end(), values_.begin())) return;
   loaded_.assign(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(outer));
@@ -311,19 +311,19 @@ void Sweep::Evaluator::load_setup_once() {
   try {
     for (std::size_t i = 0; i < outer; ++i) set_axis(i);
     refuse_beside(request_);
-    take(resolve_setup(request_, points_.sources_, request::Unused::taken));
+    take(resolve_setup(request_, sweep_.sources_, request::Unused::taken));
     generation_.emplace(std::get<request::Generation>(setup_->work).estimator->setup());
   } catch (const std::exception& error) {
-    setup_error_ = points_.error_text(error);
+    setup_error_ = sweep_.error_text(error);
   }
 }
 
 // By the numbers of the inner axes, without reading their texts again.
 void Sweep::Evaluator::set_scenario(estimate::Scenario& scenario) const {
-  const std::size_t outer = values_.size() - points_.inner_;
-  for (std::size_t i = 0; i < points_.inner_; ++i) {
-    const std::int64_t value = points_.inner_values_[i][values_[outer + i]];
-    switch (points_.fields_[outer + i].front()->name.front()) {
+  const std::size_t outer = values_.size() - sweep_.inner_;
+  for (std::size_t i = 0; i < sweep_.inner_; ++i) {
+    const std::int64_t value = sweep_.inner_values_[i][values_[outer + i]];
+    switch (sweep_.fields_[outer + i].front()->name.front()) {
       case 'b': scenario.batch = value; break;
       case 'p': scenario.prompt = value + scenario.image_tokens(); break;
       default: scenario.generate = value; break;
@@ -341,7 +341,7 @@ std::string Sweep::Evaluator::generation(points::Row& row) {
     request::check_scenario(scenario, text.choices);
     text.estimator->run(scenario, estimate_);
   } catch (const std::exception& error) {
-    return points_.error_text(error);
+    return sweep_.error_text(error);
   }
   generation_->estimate = &estimate_;
   result::fill_row(row, &*generation_);
@@ -352,7 +352,7 @@ std::string Sweep::Evaluator::generation(points::Row& row) {
 std::string Sweep::Evaluator::anew(points::Row& row) {
   try {
     for (std::size_t i = 0; i < values_.size(); ++i) set_axis(i);
-    take(resolve(request_, points_.sources_, request::Unused::taken));
+    take(resolve(request_, sweep_.sources_, request::Unused::taken));
     if (auto* training = std::get_if<request::Training>(&setup_->work)) {
       estimate::TrainingEstimate result;
       training->estimator->run(training->scenario, training->choices.plan, training->options, result);
@@ -366,21 +366,21 @@ std::string Sweep::Evaluator::anew(points::Row& row) {
       result::fill_row(row, &filled);
     }
   } catch (const std::exception& error) {
-    return points_.error_text(error);
+    return sweep_.error_text(error);
   }
   return {};
 }
 
 bool Sweep::Evaluator::operator()(std::int64_t point, points::Row& row) {
-  const std::vector<std::string>& columns = points_.columns_;
-  points_.grid().at(point, values_);
+  const std::vector<std::string>& columns = sweep_.columns_;
+  sweep_.grid().at(point, values_);
   row.clear();
   row.add("point", static_cast<double>(point));
-  for (const AxisColumn& cell : points_.axis_cells_) {
+  for (const AxisColumn& cell : sweep_.axis_cells_) {
     if (cell.extra) row.add_none(columns[cell.column]);
   }
   const std::size_t first = row.size();
-  const std::string error = points_.workload_ == request::Workload::text ? generation(row) : anew(row);
+  const std::string error = sweep_.workload_ == request::Workload::text ? generation(row) : anew(row);
   if (error.empty()) {
     row.add_none(columns.back());
   } else {
@@ -388,9 +388,9 @@ bool Sweep::Evaluator::operator()(std::int64_t point, points::Row& row) {
     for (std::size_t i = first; i + 1 < columns.size(); ++i) row.add_none(columns[i]);
     row.add(columns.back(), error);
   }
-  for (const AxisColumn& cell : points_.axis_cells_) {
+  for (const AxisColumn& cell : sweep_.axis_cells_) {
     if (cell.extra || !error.empty()) {
-      put(row, cell.column, points_.grid().axes()[cell.axis].values[values_[cell.axis]][cell.flag]);
+      put(row, cell.column, sweep_.grid().axes()[cell.axis].values[values_[cell.axis]][cell.flag]);
     }
   }
   return error.empty();

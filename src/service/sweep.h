@@ -56,7 +56,7 @@ class Sweep {
   // Evaluates points of one thread. The sweep must outlive it.
   class Evaluator {
    public:
-    explicit Evaluator(const Sweep& points) : points_(points), request_(points.same_) {}
+    explicit Evaluator(const Sweep& sweep) : sweep_(sweep), request_(sweep.same_) {}
     // Fills the row with the sweep's columns; returns whether there is a result ("does not fit" is one) and not an
     // error.
     bool operator()(std::int64_t point, points::Row& row);
@@ -71,7 +71,7 @@ class Sweep {
     std::string generation(points::Row& row);
     std::string anew(points::Row& row);
 
-    const Sweep& points_;
+    const Sweep& sweep_;
     request::Request request_;
     std::vector<std::size_t> values_;  // of the point
     std::vector<std::size_t> loaded_;  // of the setup: the outer axes'

@@ -50,11 +50,11 @@ Report import_report(const import::Imported& imported) {
   const std::vector<ImportedType> types = types_of(imported);
   Fields f;
   const std::size_t rows = imported.measurements.rows.size();
-  f.add("measurements",
-        (import::rows_of(imported.source) == import::Class::run)
-            ? fmt::format("{} figures", rows)
-            : fmt::format("{} of {}", rows,
-                          import::rows_of(imported.source) == import::Class::step ? "steps" : "different ops"));
+  const import::Class made = import::rows_of(imported.source);
+  f.add("measurements", "{} {}", rows,
+        made == import::Class::run    ? "figures"
+        : made == import::Class::step ? "of steps"
+                                      : "of different ops");
   std::vector<Table> tables;
   const std::vector<ClassTotal> totals = totals_of(imported);
   for (const ClassTotal& c : totals) {
