@@ -133,8 +133,7 @@ class Device:
     self.hip = kind == "cuda" and bool(getattr(torch.version, "hip", None))
     if kind not in ("cpu", "mps"): getattr(self.api, "set_device")(number)
     processor = found_in("/proc/cpuinfo", r"model name\s*:(.+)") or found_in("/sys/devices/virtual/dmi/id/product_name", "(.+)")  # of ARM
-    apple = lambda: subprocess.check_output(["sysctl", "-n", "machdep.cpu.brand_string"], stderr=subprocess.DEVNULL).decode().strip()
-    processor = processor or quietly(apple) or platform.machine()
+    processor = processor or (sys.platform == "darwin" and subprocess.getoutput("sysctl -n machdep.cpu.brand_string")) or platform.machine()
     self.title = str(quietly(lambda: self.api.get_device_name(number)) or (processor if kind in ("cpu", "mps") else kind))
     self.name = re.sub(r"[^a-z0-9.]+", "-", self.title.lower()).strip("-") or kind
     properties = quietly(lambda: self.api.get_device_properties(number))
@@ -280,10 +279,9 @@ class Family:
     """What a model reads from memory, as often as the device's caches cannot hold it."""
     if not self.lab.device: return [first]
     size = max(1, sum(t.numel() * t.element_size() for t in first))
-    wanted = self.copies(size * self.part)
-    copies = max(1, min(wanted, int(0.4 * self.lab.device.free() // size)))
-    if copies < wanted: self.fewer = f"memory holds {copies} of {wanted} sets of operands"
-    return [first] + [tuple(t.clone() for t in first) for _ in range(copies - 1)]
+    wanted, fit = self.copies(size * self.part), int(0.4 * self.lab.device.free() // size)
+    if fit < wanted > 1: self.fewer = f"memory holds {max(1, fit)} of {wanted} sets of operands"
+    return [first] + [tuple(t.clone() for t in first) for _ in range(min(wanted, fit) - 1)]
   def over(self, call: Callable[..., Any], *first: Tensor, **more: Any) -> Op:
     return Op([functools.partial(call, *turn) for turn in self.turns(*first)], **more)
   def tolerance(self) -> float:
@@ -370,8 +368,7 @@ class Attention(Family):
     self.cached, self.scale = row.text("kv_dtype") or row.dtype, 1 / math.sqrt(max(1, self.d))
     self.causal = row.text("causal").lower() not in ("0", "false") and self.q_len > 1  # a query alone is the last one
     self.window = row.n("window") if row.n("window") < self.kv_len else 0
-    masked = self.q_len > 1 and (self.window or (self.causal and self.q_len < self.kv_len))
-    self.simple = not masked  # no mask but that of a whole prompt
+    self.simple = self.q_len == 1 or not (self.window or (self.causal and self.q_len < self.kv_len))  # no mask but that of a whole prompt
     self.part = min(1.0, (self.window + self.q_len - 1) / max(1, self.kv_len)) if self.window else 1.0
   def q(self) -> Tensor: return self.fill(0, (self.batch, self.q_len, self.heads, self.d))
   def kv(self) -> List[Tensor]:
@@ -407,8 +404,8 @@ class Attention(Family):
   def flash(self, module: str, table: str) -> Op:
     flash, (k, v) = package(module), self.kv()
     q = self.q().to(k.dtype) if self.cached == "fp8" else self.q()
-    more: Dict[str, Any] = {"window_size": (self.window - 1, 0)} if self.window else {}
-    more.update(softmax_scale=self.scale, causal=self.causal)
+    more: Dict[str, Any] = {"softmax_scale": self.scale, "causal": self.causal}
+    if self.window: more["window_size"] = (self.window - 1, 0)
     if self.q_len > 1 and not self.page: return self.over(lambda k, v: first_of(flash.flash_attn_func(q, k, v, **more)), k, v)
     more["cache_seqlens"] = self.full((self.batch,), self.kv_len, torch.int32)
     if self.page: k, v, more[table] = self.pages(self.page, k, v)
@@ -426,13 +423,16 @@ class Attention(Family):
     return self.over(lambda k, v: made.run(q, (k, v)), k, v)
   def torch_own(self, backend: str = "") -> Op:
     """Of one query, those that share a head of keys stand as the queries of one head, which needs neither a mask nor more heads."""
-    (k, v), folded = self.visible_kv(), self.q_len == 1
+    (k, v), folded, more = self.visible_kv(), self.q_len == 1, {"scale": self.scale}  # type: Any, bool, Dict[str, Any]
     q = self.q().reshape(self.batch, self.kv_heads, self.share, self.d) if folded else self.q().transpose(1, 2)
-    more: Dict[str, Any] = {"is_causal": self.causal} if self.simple else {"attn_mask": self.visible()}
-    more.update({"scale": self.scale, **({"enable_gqa": True} if self.share > 1 and not folded else {})})
-    if not self.simple:  # with a mask torch computes all scores, and mostly writes them
+    if self.simple: more["is_causal"] = self.causal
+    elif self.causal and not self.window and self.lab.device.capability >= (8, 0) and not missing("torch.nn.attention.bias"):
+      more["attn_mask"], self.detail = package("torch.nn.attention.bias").causal_lower_right(self.q_len, self.kv_len), "causal_lower_right"
+      k, v = (x.repeat_interleave(self.share, 2) for x in (k, v))  # flash attention takes that mask, of as many heads
+    else:  # of another mask torch computes all scores, and mostly writes them
       self.lab.room(3 * self.batch * self.heads * self.q_len * self.kv_len * q.element_size())
-      self.detail = "with a mask"
+      more["attn_mask"], self.detail = self.visible(), "with a mask"
+    if q.shape[1] != k.shape[2]: more["enable_gqa"] = True
     own = package("torch.nn.attention") if backend else None
     within = (lambda: own.sdpa_kernel(getattr(own.SDPBackend, backend))) if own else contextlib.nullcontext
     def call(k: Tensor, v: Tensor) -> Tensor:
@@ -761,7 +761,7 @@ class Chooser:
     for last, kernel in enumerate(kernels, 1 - len(kernels)):  # one with wrong results stands for the op only where there is no other
       attempt = " ".join(f"{row.key()}: {kernel.name}".split())
       try:
-        if attempt in self.avoided: raise Unavailable("ended this program when it was run before")
+        if attempt in self.avoided: raise Unavailable("ended this program when it ran before; delete that line of the file to try again")
         self.trying(attempt)
         wrong = self.wrong(kernel, row)
         if wrong and last < 0: raise Unavailable(wrong)
@@ -801,13 +801,13 @@ class Timer:
     while (len(samples) < self.FEWEST or (len(samples) < self.MOST and sum(samples) * passes < self.BUDGET)) and not self.long(
         samples[-1] * passes): samples.append(run(passes) / passes)
     samples.append(run(passes, read) / passes)
-    low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
+    low, mid, high = statistics.quantiles(samples, n=4, method="inclusive")
     before, (after, power, heat) = sensed[0][0], sensed[-1]
     moved = before and after and abs(after - before) > 0.05 * before
     untrusted = [f"the clock {'fell' if after < before else 'rose'} from {before:.0f} to {after:.0f} MHz"] if moved else []
-    untrusted += [f"{len(samples)} samples for want of time"] if len(samples) < self.FEWEST else []
-    power = power if sustained else None  # drivers tell the mean of a second, which is that of an op only if it ran for longer
-    return Timing(mode, middle, min(samples), high - low, passes * len(samples), [after, power, heat], "; ".join(untrusted))
+    if len(samples) < self.FEWEST: untrusted.append(f"{len(samples)} samples for want of time")
+    sensed[-1] = [after, power if sustained else None, heat]  # drivers tell the mean of a second: an op's only if it ran for longer
+    return Timing(mode, mid, min(samples), high - low, passes * len(samples), sensed[-1], "; ".join(untrusted))
   def times(self, op: Op, sustained: bool = False, graph: bool = True) -> List[Timing]:  # in a graph, where there are any, and one by one
     calls = itertools.cycle(op.calls)
     found = [self.timing("eager", self.runner(lambda: next(calls)()), sustained)]
@@ -901,7 +901,7 @@ class Session:
     for step in steps:
       cells = {"hardware": self.options.hardware or self.device.name, **{c: str(v) for c, v in step["columns"].items()}}
       same = [r for r in output.rows if all(r.get(c) == v for c, v in cells.items())]
-      if self.late() or any(not r["untrusted"].startswith("without ") for r in same): continue
+      if self.late() or any("without " not in r["untrusted"] for r in same): continue
       self.say(f"whole step: {' '.join(cells.values())} ... ", end="")
       try: timings, kernels, wrong = self.step(step["blocks"], {r.index: r for r in rows})
       except Exception as error: timings, kernels, wrong = [], "", f"not run: {reason_of(error)}"
@@ -920,8 +920,8 @@ class Session:
     calls = [next(turns[i]) for times, places in blocks for i, n in places * times if i in made for _ in range(n)]
     def execute() -> None:  # what a call gives is freed, and its place used by the next, as in a model
       for call in calls: call()
-    kernels, wrong = ("; ".join(filter(None, dict.fromkeys(m[i] for m in made.values()))) for i in (1, 2))
-    if lacking: wrong = "; ".join(filter(None, ("without " + ", ".join(lacking), wrong)))
+    notes = ["without " + ", ".join(lacking)] * bool(lacking) + [wrong for _, _, wrong in made.values() if wrong]
+    kernels, wrong = ("; ".join(dict.fromkeys(texts)) for texts in ([kernel for _, kernel, _ in made.values()], notes))
     return self.timer.times(Op([execute])) if calls else [], kernels, wrong
 
 def arguments() -> argparse.ArgumentParser:

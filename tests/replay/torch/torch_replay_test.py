@@ -211,8 +211,9 @@ class OnTheProcessor(Program):
 
     def test_a_device_without_memory_and_one_that_fails_cost_a_row(self):
         real = replay.Gather.plain
-        for error in (RuntimeError("CUDA out of memory. Tried"), MemoryError(), ValueError("no such shape"), StopIteration("no such engine"),
-                      ZeroDivisionError("no such group"), subprocess.CalledProcessError(1, "no such compiler")):
+        for error in (RuntimeError("CUDA out of memory. Tried"), MemoryError(), ValueError("no such shape"),
+                      StopIteration("no such engine"), ZeroDivisionError("no such group"),
+                      subprocess.CalledProcessError(1, "no such compiler")):
             with mock.patch.object(replay.Gather.kernels[0], "build", mock.Mock(side_effect=error)):
                 status, said = self.run_it("--ops", "gather,kv_write")
             self.assertEqual(status, 0)
@@ -233,7 +234,7 @@ class OnTheProcessor(Program):
         for _ in range(2):  # what ended it is not tried again
             status, said = self.run_it("--ops", "vector:add,gather,kv_write")
             self.assertEqual((status, [r["op"] for r in self.rows()]), (0, ["vector:add", "kv_write"]))
-            self.assertIn("not run: torch embedding: ended this program when it was run before", said)
+            self.assertIn("not run: torch embedding: ended this program when it ran before", said)
             self.assertNotIn("# running", self.text())
 
     def test_an_interruption_is_no_kernel_that_ends_the_program(self):
@@ -695,8 +696,16 @@ class OnCuda(Elsewhere):
         name, arguments, named = self.ran(row("attention_prefill", **self.prompt), "torch cuDNN attention")
         self.assertEqual((name, arguments[0].shape, named["is_causal"], named["enable_gqa"]),
                          ("scaled_dot_product_attention", (2, 8, 40, 64), True, True))
+        self.patch(mock.patch.dict(sys.modules, {"torch.nn.attention.bias": None}))
+        replay.missing.cache_clear()
         self.ran(row("attention_prefill", **{**self.prompt, "kv_len": 60}), "torch attention, with a mask")
         self.ran(row("attention_prefill", **{**self.prompt, "window": 20}), "torch attention, with a mask")
+        bias = types.ModuleType("torch.nn.attention.bias")  # …/torch.nn.attention.bias.causal_lower_right.html
+        bias.causal_lower_right = lambda q_len, kv_len: torch.ones((q_len, kv_len)).tril(kv_len - q_len).bool()
+        self.patch(mock.patch.dict(sys.modules, {"torch.nn.attention.bias": bias}))
+        replay.missing.cache_clear()
+        arguments = self.ran(row("attention_prefill", **{**self.prompt, "kv_len": 60}), "torch attention, causal_lower_right")[1]
+        self.assertEqual([x.shape[1] for x in arguments], [8, 8, 8])  # it lets no heads share keys
         self.ran(row("attention_prefill", "fp32", **{**self.prompt, "causal": 0}), "torch attention")
         self.ran(row("mla_decode", batch=2, q_len=1, kv_len=30, heads=8), "torch attention")
         arguments, named = self.ran(row("attention_decode", window=20, **self.decode), "torch cuDNN attention")[1:]
