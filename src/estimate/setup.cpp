@@ -116,11 +116,6 @@ void keep_experts(const model::Decoder& model, const Choices& choices, model::We
   keep_experts_on_host(is_kept, layout);
 }
 
-hardware::HostLink link_of(const hardware::Device& device) {
-  return device.host_link.value_or(hardware::HostLink{
-      .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
-}
-
 // Which part of a model is where, and over what the two parts talk: of GGUF models what the options say, of EXL2 the
 // token embedding.
 void place(const hardware::Device& device, const Choices& choices, Setup& setup) {
@@ -335,6 +330,11 @@ void set_draft_tokens(std::int64_t tokens, Setup& setup) {
   draft.tokens = tokens;
   setup.serving.verify = tokens + 1;
   setup.serving.accepted = expected_tokens(draft.acceptance, tokens);
+}
+
+hardware::HostLink link_of(const hardware::Device& device) {
+  return device.host_link.value_or(hardware::HostLink{
+      .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
 }
 
 bool has_own_memory(const hardware::Device& device) {

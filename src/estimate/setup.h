@@ -134,6 +134,8 @@ struct WorkloadChoices : Timing {
 // Whether llama.cpp would keep a part of a model outside of the device's memory: not on a CPU or a chip that shares its
 // memory with one.
 bool has_own_memory(const hardware::Device& device);
+// To the host; the usual one where the device's file says nothing.
+hardware::HostLink link_of(const hardware::Device& device);
 void choose_platform(const hardware::Device& device, const WorkloadChoices& choices, Platform& platform);
 
 // A device among unlike ones, and what times its ops. Both must outlive everything made from it.

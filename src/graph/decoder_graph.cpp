@@ -1090,6 +1090,7 @@ class DecoderBuilder : StepWriter {
     push(Tag::embed, Gather{.rows = tokens_,
                             .width = residual_width(),
                             .table = &e_.weights.token_embedding,
+                            .entries = table_rows(),
                             .activation = activations_});
     if (p_.shard_embedding && place_ == Place::device) sum_tokens(Tag::embed_reduce, Tag::embed_scatter);
     if (m_.position_embeddings > 0)
@@ -1129,8 +1130,11 @@ class DecoderBuilder : StepWriter {
   // The tokens' rows of the table for all layers, with what is made of their embedding.
   void embed_layers() {
     const std::int64_t width = m_.num_layers() * m_.layer_embedding_width;
-    push(Tag::layer_embed,
-         Gather{.rows = tokens_, .width = width, .table = &e_.weights.token_embedding, .activation = activations_});
+    push(Tag::layer_embed, Gather{.rows = tokens_,
+                                  .width = width,
+                                  .table = &e_.weights.token_embedding,
+                                  .entries = table_rows(),
+                                  .activation = activations_});
     product(Tag::layer_embed_proj, tokens_, width, hidden_, e_.weights.token_embedding, {.input = Input::shared});
     rms_norm(Tag::layer_embed_norm, tokens_ * m_.num_layers(), m_.layer_embedding_width);
     vector(Tag::layer_add, VectorKind::add, tokens_, width, 2, 1);
@@ -1426,6 +1430,7 @@ class DecoderBuilder : StepWriter {
     push(Tag::logits_to_fp32, copy);
   }
   std::int64_t vocab() const { return shard_vocab(m_, p_); }
+  std::int64_t table_rows() const { return p_.shard_embedding ? vocab() : m_.vocab; }
 
   // Cross entropy over logits widened to fp32; over a divided vocabulary the maximum, the sum and the logit of the
   // target are reduced.

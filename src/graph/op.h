@@ -206,6 +206,7 @@ struct Gather {
   std::int64_t rows = 0;
   std::int64_t width = 0;
   const model::StoredFormat* table = nullptr;
+  std::int64_t entries = 0;  // rows of the table; 0: not known
   Dtype activation = Dtype::bf16;
 };
 

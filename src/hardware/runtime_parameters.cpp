@@ -282,6 +282,10 @@ constexpr std::string_view kFormatMeaning[] = {
     "of the memory bandwidth, of the kernel that makes activations narrow",
 };
 
+constexpr std::string_view kCallMeaning = "of a framework that calls such an op by itself, until its kernels run";
+constexpr std::string_view kPassesMeaning =
+    "that the framework's kernels make over such an op's tensors where one kernel makes one";
+
 const std::array<ParameterInfo, kAllParameters>& table() {
   static const std::array<ParameterInfo, kAllParameters> infos = [] {
     std::array<ParameterInfo, kAllParameters> all;
@@ -324,6 +328,11 @@ const std::array<ParameterInfo, kAllParameters>& table() {
         own = wide;
         own.name = prefix + ".experts_" + wide.name.substr(std::string_view("experts.").size());
       }
+    }
+    for (const std::string_view kind : kCalled) {
+      const std::string name = "eager." + std::string(kind);
+      all[*index(kind, CallParameter::call)] = {name, "s", 5e-6, 1, 1e-9, 1e-2, kCallMeaning};
+      all[*index(kind, CallParameter::passes)] = {name + "_passes", "", 1, 1, 0.1, 100, kPassesMeaning};
     }
     return all;
   }();

@@ -114,11 +114,28 @@ enum class FormatParameter : unsigned char {
   count
 };
 inline constexpr std::size_t kFormatParameters = static_cast<std::size_t>(FormatParameter::count);
-inline constexpr std::size_t kAllParameters = kParameters + kFormatKernels * kFormatParameters;
+// Of ops that a framework calls one by one (KernelChoices::eager), by their kind or that of a vector op: s of a call
+// until kernels run, and how often these go over the op's tensors where one kernel does it once.
+inline constexpr std::string_view kCalled[] = {
+    "gemm",    "attention",  "rms_norm", "layer_norm",       "add_rms_norm", "add_layer_norm",
+    "rope",    "activation", "add",      "gated_activation", "elementwise",  "multiply",
+    "softmax", "sampling",   "copy",     "gather",           "scan"};
+enum class CallParameter : unsigned char { call, passes, count };
+inline constexpr std::size_t kCallParameters = static_cast<std::size_t>(CallParameter::count);
+inline constexpr std::size_t kCallsBegin = kParameters + kFormatKernels * kFormatParameters;
+inline constexpr std::size_t kAllParameters = kCallsBegin + std::size(kCalled) * kCallParameters;
 
 constexpr std::size_t index(Parameter p) { return static_cast<std::size_t>(p); }
 constexpr std::size_t index(FormatKernel kernel, FormatParameter p) {
   return kParameters + static_cast<std::size_t>(kernel) * kFormatParameters + static_cast<std::size_t>(p);
+}
+
+// Nothing of kinds that are not called so.
+constexpr std::optional<std::size_t> index(std::string_view called, CallParameter p) {
+  for (std::size_t i = 0; i < std::size(kCalled); ++i) {
+    if (kCalled[i] == called) return kCallsBegin + i * kCallParameters + static_cast<std::size_t>(p);
+  }
+  return std::nullopt;
 }
 
 // Of the grouped products of experts (gemm_kernel.cpp), which are a kernel of its own for every format of weights.
@@ -235,10 +252,11 @@ struct KernelChoices {
   // to each of its experts (MoeDistributeDispatch and MoeDistributeCombine); 0: by all-to-alls.
   std::int64_t exchange_tokens = 0;
   Power power = Power::none;
-  bool attention_appends = false;     // measured prompt attention includes appending K and V to the cache
-  std::int64_t tensor_padding = 0;    // B that the allocator adds to every tensor, before it rounds up to the granule
-  std::int64_t tensor_granule = 1;    // B
-  double activation_factor = 1;       // memory the runtime plans for activations, over the peak of those alive at once
+  bool eager = false;               // kernels are timed as a framework calls them one by one (efficiency.cpp, called())
+  bool attention_appends = false;   // measured prompt attention includes appending K and V to the cache
+  std::int64_t tensor_padding = 0;  // B that the allocator adds to every tensor, before it rounds up to the granule
+  std::int64_t tensor_granule = 1;  // B
+  double activation_factor = 1;     // memory the runtime plans for activations, over the peak of those alive at once
   bool replicates_embedding = false;  // under tensor parallelism every device holds embedding and lm_head whole
   bool caps_batch = false;            // sequences beyond the memory wait, so that a step runs fewer than asked
   // What engines capture and launch together; another engine's file starts from these defaults.

@@ -55,6 +55,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("exchange_tokens", c.exchange_tokens, 0, 1e9);
   visit("power", c.power, 0, 0);
   visit("attention_appends", c.attention_appends, 0, 1);
+  visit("eager", c.eager, 0, 1);
   visit("tensor_padding", c.tensor_padding, 0, 1 << 20);
   visit("tensor_granule", c.tensor_granule, 1, 1 << 30);
   visit("activation_factor", c.activation_factor, 1, 100);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "base/integer.h"
@@ -17,6 +18,7 @@ constexpr std::int64_t kContexts[] = {512, 8192};
 constexpr std::int64_t kPrompts[] = {128, 2048};
 constexpr std::int64_t kTokens[] = {1, 16, 128, 1024, 8192};
 constexpr double kTensors[] = {16e3, 1e6, 64e6};               // bytes
+constexpr double kCopies[] = {4e6, 64e6};                      // bytes, beside which the start of a copy is nothing
 constexpr std::int64_t kMostCached = std::int64_t{64} * 8192;  // tokens of all sequences of an op
 
 using Emit = std::function<void(OpShape)>;
@@ -61,7 +63,12 @@ struct Vary {
     vary_tokens(s, s.q_len > 1 ? &ScanShape::q_len : &ScanShape::batch, emit);
   }
   void operator()(const VectorShape& s) const {
-    if (s.bytes.value == 0) vary_tokens(s, &VectorShape::tokens, emit);
+    if (s.bytes.value > 0) return;
+    const Emit of_heads = [&](OpShape shape) {  // rows of a rotation are heads of tokens
+      std::get<VectorShape>(shape).tokens *= std::max<std::int64_t>(1, s.heads + s.kv_heads);
+      emit(std::move(shape));
+    };
+    vary_tokens(s, &VectorShape::tokens, of_heads);
   }
   void operator()(const AttentionShape& s) const { vary_lengths(s, emit); }
   void operator()(const LatentShape& s) const {
@@ -71,12 +78,14 @@ struct Vary {
       vary_lengths(s, emit);
     }
   }
-  void operator()(CollectiveShape s) const {
-    for (const double bytes : kTensors) {
+  void vary_bytes(auto s, std::span<const double> sizes) const {
+    for (const double bytes : sizes) {
       s.bytes = Bytes{bytes};
       emit(s);
     }
   }
+  void operator()(const CollectiveShape& s) const { vary_bytes(s, kTensors); }
+  void operator()(const TransferShape& s) const { vary_bytes(s, kCopies); }
 };
 
 void vary_step(StepRow step, const std::function<void(const StepRow&)>& emit) {
@@ -165,13 +174,61 @@ std::vector<Pick> most_telling(const SlopeRows& measured, std::span<const double
   return picks;
 }
 
+std::vector<double> doubts(const Measurements& rows, std::span<const double> counts, const hardware::Device& device,
+                           const hardware::RuntimeProfile& profile) {
+  std::vector<std::size_t> all(rows.rows.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  Refusals refused;  // worth nothing
+  Predictor predictor(rows, all, device, profile, &refused);
+  std::vector<FreeParameter> free;
+  for (const std::size_t p : predictor.parameters()) {
+    const hardware::ParameterInfo& info = hardware::parameter_info(p);
+    const double known = profile.uncertainty[p] > 0 ? profile.uncertainty[p] : info.spread;
+    free.push_back({p, profile.values[p], std::min(known, info.spread), info.min, info.max});
+  }
+  const SlopeRows slopes = slopes_at(predictor, profile.values, free);
+  std::vector<double> seconds(slopes.size());
+  predictor.predict(profile.values, std::nullopt, seconds);
+  constexpr double kNoise = 0.05;
+  Matrix s(free.size(), free.size());
+  for (std::size_t p = 0; p < free.size(); ++p) s(p, p) = free[p].spread * free[p].spread;
+  std::vector<double> variances;  // of every row, given those that were taken
+  for (const std::vector<double>& row : slopes) variances.push_back(dot(row, product(s, row)));
+  std::vector<double> worth(rows.rows.size(), 0);
+  std::vector<std::size_t> left(slopes.size());
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  const auto doubt = [&](std::size_t i) {
+    constexpr double kPreparing = 0.3;  // s, and so many executions
+    constexpr double kExecutions = 20;
+    const double time = seconds[i] * std::max(0.1, counts[predictor.rows()[i]]);
+    return time * std::sqrt(std::max(0.0, variances[i])) / (kPreparing + kExecutions * seconds[i]);
+  };
+  // Of very many rows the first are as many as anybody times; the others are worth what they leave in doubt.
+  constexpr std::size_t kWork = 50'000'000;
+  for (std::size_t picks = kWork / std::max<std::size_t>(1, left.size()); picks > 0 && !left.empty(); --picks) {
+    const auto best = std::ranges::max_element(left, {}, doubt);
+    worth[predictor.rows()[*best]] = doubt(*best);
+    const std::vector<double> along = product(s, slopes[*best]);
+    const double divisor = kNoise * kNoise + std::max(0.0, variances[*best]);
+    add_outer(s, along, -divisor);
+    left.erase(best);
+    for (const std::size_t i : left) variances[i] -= std::pow(dot(slopes[i], along), 2) / divisor;
+  }
+  for (const std::size_t i : left) worth[predictor.rows()[i]] = doubt(i);
+  return worth;
+}
+
 std::vector<Row> sizes_not_measured(const Measurements& rows) {
   std::vector<Row> result;
   std::set<std::string> known;
-  for (const Row& row : rows.rows) known.insert(configuration(row));
+  const auto anyone = [](Row row) {  // whoever computed it
+    if (auto* op = std::get_if<OpRow>(&row.of)) op->kernel.clear();
+    return row;
+  };
+  for (const Row& row : rows.rows) known.insert(configuration(anyone(row)));
   for (const Row& row : rows.rows) {
     const auto emit = [&](auto of) {
-      Row candidate{.hardware = row.hardware, .of = std::move(of), .latency = {}, .extra = {}};
+      Row candidate = anyone({.hardware = row.hardware, .of = std::move(of), .latency = {}, .extra = {}});
       if (known.insert(configuration(candidate)).second) result.push_back(std::move(candidate));
     };
     if (const auto* step = std::get_if<StepRow>(&row.of)) {

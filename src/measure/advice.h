@@ -51,4 +51,11 @@ std::vector<Row> sizes_not_measured(const Measurements& rows);
 std::vector<Proposal> propose(const Measurements& rows, Predictor& predictor, const hardware::Device& device,
                               const FitProblem& problem, std::span<const double> values, double noise);
 
+// Of rows that are not measured yet and stand for `counts` executions each (0: as a tenth of one), the seconds by which
+// the profile may be wrong about these, for every second that measuring the row takes: the standard deviation of the
+// logarithm of the row's time, times that time, given the rows that are worth more. What was fitted is known as well as
+// the profile says, the rest as its prior.
+std::vector<double> doubts(const Measurements& rows, std::span<const double> counts, const hardware::Device& device,
+                           const hardware::RuntimeProfile& profile);
+
 }  // namespace llmperf::measure

@@ -46,6 +46,7 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
                      [&] { return profile.engine.empty() ? "" : hardware::era_of(device, under.name, under.version); });
   };
   std::size_t doubtful = 0;
+  std::size_t odd_kernels = 0;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
     const Software under = software_of(row);
@@ -65,6 +66,9 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
       ++other_era;
     } else if (!untrusted(measurements, row).empty()) {
       ++doubtful;
+    } else if (const auto* op = std::get_if<OpRow>(&row.of);
+               op && device.kind != hardware::DeviceKind::cpu && stands_in(op->kernel)) {
+      ++odd_kernels;
     } else {
       rows.push_back(i);
     }
@@ -77,6 +81,10 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
     warnings.push_back(fmt::format("{} rows are of other versions than {}: left out", other_era, profile.engine));
   }
   if (doubtful > 0) warnings.push_back(fmt::format("{} rows are marked untrusted: left out", doubtful));
+  if (odd_kernels > 0) {
+    warnings.push_back(
+        fmt::format("{} rows are of what PyTorch had no kernel for, and no stack runs: left out", odd_kernels));
+  }
   if (const auto unused = measurements.unused_columns(); !unused.empty()) {
     warnings.push_back("columns that change no prediction: " + join(unused, ", "));
   }
@@ -84,7 +92,8 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
 }
 
 // What is left out together: the model of a step, or where all steps are of one model, its batch and options; the
-// (n, k) site, head layout, shape of experts or (collective, ranks) of an op.
+// (n, k) site, head layout, shape of experts or (collective, ranks) of an op, or the number of rows of a vector op that
+// a framework called.
 std::vector<std::string> labels_of(const Measurements& measurements, std::span<const std::size_t> rows) {
   const auto kind_of = [](const Row& row) {
     const auto& op = std::get<OpRow>(row.of);
@@ -101,6 +110,13 @@ std::vector<std::string> labels_of(const Measurements& measurements, std::span<c
       layouts[kind_of(row)].insert(group_name(row, "layout") + group_name(row, "experts"));
     }
   }
+  const std::vector<std::string_view> columns = row_columns();
+  const auto m_column = static_cast<std::size_t>(std::ranges::find(columns, "m") - columns.begin());
+  std::set<std::string> called;  // by a framework, at least in some rows; but for products
+  for (const std::size_t i : rows) {
+    const auto* op = std::get_if<OpRow>(&measurements.rows[i].of);
+    if (op && op->mode == kEager && !std::holds_alternative<GemmShape>(op->shape)) called.insert(op->op);
+  }
   std::vector<std::string> labels;
   for (const std::size_t i : rows) {
     const Row& row = measurements.rows[i];
@@ -112,6 +128,7 @@ std::vector<std::string> labels_of(const Measurements& measurements, std::span<c
     std::string label = std::get<OpRow>(row.of).op;
     for (const char* by : {"site", "layout", "experts", "collective"}) label += '|' + group_name(row, by);
     const auto& op = std::get<OpRow>(row.of);
+    if (called.contains(op.op)) label += '|' + cell_text(row_cells(row)[m_column]);  // a kind has numbers of its own
     if (layouts[kind_of(row)].size() == 1) {  // of one layout, its sizes are left out in turn
       if (const auto* shape = std::get_if<AttentionShape>(&op.shape)) {
         label += fmt::format("|{}|{}", shape->batch, shape->q_len);
@@ -123,6 +140,8 @@ std::vector<std::string> labels_of(const Measurements& measurements, std::span<c
   }
   return labels;
 }
+
+bool is_run(const Row& row) { return std::holds_alternative<ServingRow>(row.of); }
 
 Measurements subset(const Measurements& all, std::span<const std::size_t> rows) {
   Measurements some;
@@ -350,6 +369,15 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
     if (profile.provenance[i] == hardware::Provenance::fitted) profile.provenance[i] = hardware::Provenance::assumed;
     profile.uncertainty[i] = 0;
   }
+  // Rows that were all called one by one know nothing of kernels without that.
+  const auto called = [](const Row& row) {
+    const auto* op = std::get_if<OpRow>(&row.of);
+    return (op ? op->mode : std::get<StepRow>(row.of).execution) == kEager;
+  };
+  const auto is_op = [](const Row& row) { return std::holds_alternative<OpRow>(row.of); };
+  if (std::any_of(used.rows.begin(), used.rows.end(), is_op)) {
+    profile.choices.eager = std::all_of(used.rows.begin(), used.rows.end(), called);
+  }
   Predictor predictor(used, rows, device, profile);
   FitProblem problem;
   for (const Row& row : used.rows) problem.measured.push_back(row.latency.value);
@@ -453,6 +481,21 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   return result;
 }
 
+// Of rows of ops and steps under a profile as it is; empty where there are none.
+std::vector<GroupErrors> errors_under(const RuntimeProfile& profile, const Measurements& measurements,
+                                      const hardware::Device& device) {
+  std::vector<std::string> ignored;
+  std::vector<std::size_t> chosen = usable_rows(measurements, device, profile, ignored);
+  std::erase_if(chosen, [&](std::size_t row) { return is_run(measurements.rows[row]); });
+  if (chosen.empty()) return {};
+  const Measurements used = subset(measurements, chosen);
+  std::vector<std::size_t> rows(chosen.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::vector<double> predicted(rows.size());
+  Predictor(used, rows, device, profile).predict(profile.values, std::nullopt, predicted);
+  return errors_by_group(used, rows, predicted);
+}
+
 // The ops first, then the steps from there.
 CalibrateResult fit_in_turn(const Measurements& measurements, const hardware::Device& device,
                             const RuntimeProfile& start, Pull pull) {
@@ -489,14 +532,7 @@ CalibrateResult fit_in_turn(const Measurements& measurements, const hardware::De
   for (const std::string& warning : c.warnings) warnings.push_back(fmt::format("steps: {}", warning));
   c.warnings = std::move(warnings);
 
-  std::vector<std::string> ignored;
-  const std::vector<std::size_t> chosen = usable_rows(measurements, device, start, ignored);
-  const Measurements used = subset(measurements, chosen);
-  std::vector<std::size_t> rows(chosen.size());
-  std::iota(rows.begin(), rows.end(), std::size_t{0});
-  std::vector<double> predicted(rows.size());
-  Predictor(used, rows, device, result.profile).predict(result.profile.values, std::nullopt, predicted);
-  c.residuals = errors_by_group(used, rows, predicted);
+  c.residuals = errors_under(result.profile, measurements, device);
   return result;
 }
 
@@ -606,8 +642,6 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
   return result;
 }
 
-bool is_run(const Row& row) { return std::holds_alternative<ServingRow>(row.of); }
-
 // Rows that would be fitted to, and that nothing predicts.
 void refuse_rows(Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start) {
   Refusals refused;
@@ -650,6 +684,7 @@ CalibrateResult calibrate(Measurements measurements, const hardware::Device& dev
                           Pull pull) {
   refuse_rows(measurements, device, start);
   CalibrateResult result = calibrate_rows(measurements, device, start, pull);
+  result.calibration.before = errors_under(start, measurements, device);
   result.calibration.refused = std::move(measurements.refused);
   return result;
 }

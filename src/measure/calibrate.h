@@ -36,7 +36,8 @@ struct Calibration {
   std::vector<std::string> files;
   std::vector<CalibratedParameter> parameters;
   std::vector<Correlation> correlations;  // indices as in parameters' free.index
-  std::vector<GroupErrors> residuals;     // errors_by_group of the fit to all rows
+  std::vector<GroupErrors> before;        // errors_by_group of the profile as it was, on ops and steps; may be empty
+  std::vector<GroupErrors> residuals;     // … of the fit to all rows
   std::vector<LeftOut> left_out;
   double residual_scale = 0;
   int iterations = 0;

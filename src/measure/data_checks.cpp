@@ -38,6 +38,7 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
   if (const auto* c = std::get_if<CollectiveShape>(&shape)) {
     return {{"ranks", c->ranks}, {"bytes", static_cast<std::int64_t>(c->bytes.value)}};
   }
+  if (const auto* t = std::get_if<TransferShape>(&shape)) return {{"bytes", static_cast<std::int64_t>(t->bytes.value)}};
   if (const auto* l = std::get_if<LatentShape>(&shape)) {
     if (l->part == LatentShape::Part::prolog) return {{"m", l->batch}, {"heads", l->heads}};
     return {{"batch", l->batch}, {"kv_len", l->kv_len}, {"heads", l->heads}};

@@ -45,6 +45,7 @@ constexpr ColumnInfo kColumns[] = {
     {"distribution", "-o-"}, {"q_len", "-o-"}, {"kv_len", "-o-"}, {"heads", "-o-"}, {"kv_heads", "-o-"},
     {"head_dim", "-o-"}, {"causal", "-o-"}, {"kv_dtype", "-o-"}, {"window", "-o-"}, {"bytes", "-o-"},
     {"power", "-o-"}, {"copies", "-o-"}, {"passes", "-o-"}, {"grid", "-o-"}, {"local", "-o-"}, {"mapping", "-o-"},
+    {"kernel", "-o-"}, {"mode", "-o-"},
     {"max_batched_tokens", "--o"}, {"max_seqs", "--o"}, {"kv_utilisation", "--o"}, {"kv_blocks", "--o"},
     {"block_size", "--o"}, {"prefix_caching", "--o"}, {"rate", "--o"}, {"burstiness", "--o"}, {"requests", "--o"},
     {"input", "--o"}, {"output", "--o"}, {"prefix", "--o"}, {"trace", "--o"}, {"replicas", "--o"},
@@ -159,6 +160,8 @@ void each_field(Of& s, const Visit& visit) {
   } else if constexpr (std::is_same_v<Type, OpRow>) {  // beside its shape
     visit("runtime", s.runtime, {});
     visit("engine_version", s.engine_version, {});
+    visit("kernel", s.kernel, {.text = "by {}"});
+    visit("mode", s.mode, {.text = "{}"});
   } else if constexpr (std::is_same_v<Type, GemmShape>) {
     visit("m", s.m, {});
     visit("n", s.n, {});
@@ -230,8 +233,7 @@ void each_field(Of& s, const Visit& visit) {
     visit("k", s.key_dim, {});
     visit("n", s.value_dim, {});
   } else {
-    static_assert(std::is_same_v<Type, CollectiveShape>);
-    visit("ranks", s.ranks, kRanks);
+    if constexpr (std::is_same_v<Type, CollectiveShape>) visit("ranks", s.ranks, kRanks);
     visit("bytes", s.bytes, {.max = kPetabyte});
   }
 }
@@ -630,6 +632,10 @@ class FileParser {
     o.op = required("op");
     o.dtype = element_type("dtype", required("dtype")).value_or(o.dtype);
     each_field(o, CellReader{*this});
+    o.mode = to_lower(o.mode);
+    if (!o.mode.empty() && o.mode != kEager && o.mode != "graph") {
+      problem(place("mode"), fmt::format("unknown mode {}", quote(o.mode)), "known: graph, eager");
+    }
     if (std::optional<OpShape> shape = shape_of_word(o.op)) {
       o.shape = std::move(*shape);
       std::visit([&](auto& of) { each_field(of, CellReader{*this}); }, o.shape);
@@ -707,6 +713,8 @@ void parse_into(Measurements& into, std::string_view text, const std::string& fi
 }
 
 }  // namespace
+
+std::string cell_text(const Cell& cell) { return std::visit(CellText(), cell); }
 
 std::vector<std::string_view> row_columns() {
   std::vector<std::string_view> names;
@@ -849,6 +857,7 @@ struct ShapeText {
     return fmt::format("batch {} q {} heads {}/{} x {} x {}", s.batch, s.q_len, s.heads, s.key_heads, s.key_dim,
                        s.value_dim);
   }
+  std::string operator()(const TransferShape& t) const { return fmt::format("{:.0f} B", t.bytes.value); }
   std::string operator()(const CollectiveShape& c) const {
     return fmt::format("{} ranks {:.0f} B", c.ranks, c.bytes.value);
   }
@@ -913,6 +922,7 @@ std::vector<std::string> configuration_parts(const Row& row) {
     add(runtime_text(row));
     add(op.op);
     add(std::string(name(op.dtype)));
+    for (std::string& part : told(op)) add(std::move(part));  // before the shape: pages cut long texts in front
     add(shape_text(op));
   }
   return parts;
@@ -1060,7 +1070,7 @@ bool of_one_line(const Row& a, const Row& b) {
 
 }  // namespace
 
-std::string format_measurements(const Measurements& measurements) {
+std::string format_measurements(const Measurements& measurements, Latencies written) {
   std::string text;
   for (const Measurements::File& file : measurements.files) {
     for (const std::string& note : file.notes) text += fmt::format("# {}\n", note);
@@ -1073,7 +1083,7 @@ std::string format_measurements(const Measurements& measurements) {
     const bool used = std::any_of(cells.begin(), cells.end(), [&](const auto& row) { return row[c].index() != 0; });
     if (used && c != Column("metric").index) columns.push_back(c);
   }
-  const std::vector<Latency> latencies = latencies_of(rows);
+  const std::vector<Latency> latencies = written == Latencies::written ? latencies_of(rows) : std::vector<Latency>();
   std::vector<std::string> fields;
   for (const std::size_t c : columns) fields.emplace_back(kColumns[c].name);
   for (const Latency& latency : latencies) fields.push_back(latency.column);
@@ -1091,6 +1101,7 @@ std::string format_measurements(const Measurements& measurements) {
       if (at == latencies.size()) break;
       fields[first + at] = latencies[at].text(rows[next].latency);
     }
+    next = std::max(next, r + 1);  // without latencies
     for (std::size_t i = 0; i < measurements.extra_columns.size(); ++i) {
       fields.push_back(i < row.extra.size() ? csv_field(row.extra[i]) : std::string());
     }

@@ -104,6 +104,8 @@ using Cell = std::variant<std::monostate, std::int64_t, double, bool, std::strin
 // All but the latency, in the order in which they are written; and the cells of a row, one for each.
 std::vector<std::string_view> row_columns();
 std::vector<Cell> row_cells(const Row& row);
+// As a file has it; empty: nothing.
+std::string cell_text(const Cell& cell);
 // Whether the row's numbers are within the bounds that a file of measurements is read with.
 bool writable(const Row& row);
 // What numbers within their bounds say against each other, and the column to say it of; files with it are not read.
@@ -164,6 +166,8 @@ void refuse_none(const std::vector<Diagnostic>& refused);
 // The file that parse_measurements reads back: the files' notes as comments, the columns that some row fills in, then
 // the extra columns. The rows are of one schema; figures of one run stand on one line where their rows follow each
 // other and came from one.
-std::string format_measurements(const Measurements& measurements);
+// Without latencies: what is to be measured, which nobody reads back.
+enum class Latencies : bool { left_out, written };
+std::string format_measurements(const Measurements& measurements, Latencies latencies = Latencies::written);
 
 }  // namespace llmperf::measure

@@ -46,6 +46,8 @@ const std::vector<Word>& words() {
       {"moe_products", ExpertsShape{.products = true}},
       {"gather", GatherShape{}},
       {"kv_write", CacheShape{}},
+      {"copy_to_device", TransferShape{}},
+      {"copy_to_host", TransferShape{.to_host = true}},
       {"scan:gated_delta_net", ScanShape{.kind = model::RecurrentKind::gated_delta_net}},
       {"scan:kimi_delta", ScanShape{.kind = model::RecurrentKind::kimi_delta}},
       {"scan:mamba", ScanShape{.kind = model::RecurrentKind::mamba}},
@@ -68,6 +70,7 @@ bool same_word(const VectorShape&, const VectorShape&) { return false; }  // a l
 bool same_word(const GatherShape&, const GatherShape&) { return true; }
 bool same_word(const CacheShape&, const CacheShape&) { return true; }
 bool same_word(const ScanShape& a, const ScanShape& b) { return a.kind == b.kind; }
+bool same_word(const TransferShape& a, const TransferShape& b) { return a.to_host == b.to_host; }
 bool same_word(const CollectiveShape& a, const CollectiveShape& b) { return a.kind == b.kind && a.custom == b.custom; }
 
 }  // namespace
@@ -135,6 +138,13 @@ std::optional<std::string> word_of(const OpShape& shape) {
     if (same) return std::string(word.text);
   }
   return std::nullopt;
+}
+
+bool stands_in(std::string_view kernel) {
+  constexpr std::string_view kWords[] = {"torch chain",    "matmul and softmax", "linear of each expert",
+                                         "token by token", "with a mask",        "routed by a chain"};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](std::string_view word) { return kernel.find(word) != std::string_view::npos; });
 }
 
 OpRow row_of(Dtype dtype, OpShape shape) {

@@ -156,8 +156,15 @@ struct CollectiveShape {
   bool operator==(const CollectiveShape&) const = default;
 };
 
+// op "copy_to_device", "copy_to_host": over the link between the host's pinned memory and the device's.
+struct TransferShape {
+  bool to_host = false;
+  Bytes bytes = {};
+  bool operator==(const TransferShape&) const = default;
+};
+
 using OpShape = std::variant<GemmShape, AttentionShape, LatentShape, ExpertsShape, VectorShape, GatherShape, CacheShape,
-                             CollectiveShape, ScanShape>;
+                             CollectiveShape, ScanShape, TransferShape>;
 
 struct OpRow {
   std::string op;  // as written: "gemm", "vector:rms_norm", "alltoall"
@@ -165,8 +172,18 @@ struct OpRow {
   OpShape shape;
   std::string runtime = {};  // whose kernel it is: "sglang"; empty: the device's preferred one
   std::string engine_version = {};
+  // Who computed it: "torch cuDNN attention" (column kernel); empty: not said.
+  std::string kernel = {};
+  // How it was launched: "graph", by a captured graph, or "eager", by a framework that calls ops one by one (column
+  // mode); empty: as the profile has it.
+  std::string mode = {};
   bool operator==(const OpRow&) const = default;
 };
+
+inline constexpr std::string_view kEager = "eager";
+// What PyTorch is made to compute where it has no kernel for it, and no stack on such a device runs: by the words of
+// replay/torch/replay.py.
+bool stands_in(std::string_view kernel);
 
 inline constexpr std::string_view kVectorPrefix = "vector:";
 

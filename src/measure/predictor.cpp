@@ -26,11 +26,13 @@ std::string key_of(const graph::Op& op, const cost::Work& work, const mapper::Ma
   const auto add = [&](double x) { key.append(reinterpret_cast<const char*>(&x), sizeof x); };
   for (const double x :
        {d(static_cast<std::int64_t>(op.body.index())), d(static_cast<int>(op.place)), d(op.launches),
-        d(static_cast<int>(machine.efficiency()->profile().choices.power)), work.matrix.value, work.vector.value,
+        d(static_cast<int>(machine.efficiency()->profile().choices.power)),
+        d(static_cast<int>(machine.efficiency()->profile().choices.eager)), work.matrix.value, work.vector.value,
         work.weights.value, work.activations_read.value, work.activations_written.value, work.kv_read.value,
         work.kv_written.value, work.network.value}) {
     add(x);
   }
+  add(machine.upload_share(op) ? 1 : 0);
   mapper::each_extent(op, add);
   return key;
 }
@@ -80,6 +82,8 @@ Predictor::Predictor(const Measurements& measurements, const std::vector<std::si
   dependents_.resize(hardware::kAllParameters);
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     for (const std::size_t p : mapper::parameters_of(ops_[i].op, ops_[i].choices())) dependents_[p].push_back(i);
+    const auto share = ops_[i].machine->upload_share(ops_[i].op);
+    if (share == hardware::Parameter::upload_pinned_share) dependents_[index(*share)].push_back(i);
   }
   op_seconds_.resize(ops_.size());
   trial_.resize(ops_.size());
@@ -211,6 +215,9 @@ const estimate::Phase& Predictor::pipelined(const RowItems& row) {
 }
 
 void Predictor::add_op(const OpRow& row) {
+  if (std::holds_alternative<TransferShape>(row.shape) && !estimate::has_own_memory(device_)) {
+    throw Error::bad_input(fmt::format("{} has no memory of its own to copy to", device_.name));
+  }
   for (const graph::Op& op : ops_of(row, profile_)) add(op, machine_of(row), roofs_.back());
 }
 
@@ -220,12 +227,15 @@ const mapper::Machine& Predictor::machine_of(const OpRow& row) {
   const auto* gemm = std::get_if<GemmShape>(&row.shape);
   const Power own = profile_.choices.power;
   const Power power = own == Power::none || !gemm ? own : hardware::parse_power(gemm->power).value_or(own);
-  Loaded& load = loads_[power];
+  const bool eager = row.mode.empty() ? profile_.choices.eager : row.mode == kEager;
+  Loaded& load = loads_[{power, eager}];
   if (!load.machine) {
     load.profile = profile_;
     load.profile.choices.power = power;
-    load.machine = std::make_unique<mapper::Machine>(device_, cost::make_cluster(device_), nullptr, BytesPerSecond{},
-                                                     &load.profile);
+    load.profile.choices.eager = eager;
+    load.machine = std::make_unique<mapper::Machine>(device_, cost::make_cluster(device_), nullptr,
+                                                     estimate::link_of(device_).per_direction, &load.profile,
+                                                     mapper::TileModel::mapped, mapper::HostSide{.pinned = true});
   }
   return *load.machine;
 }
@@ -257,7 +267,8 @@ void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof
   roof.network += light.network * count;
   const bool on_host = op.place == graph::Place::host && host != nullptr;
   roof.products += work.matrix / rate_of_products(on_host ? *host : device_) * count;
-  roof.roof += (op.place == graph::Place::network ? light.roof : light.total) * count;
+  const bool linked = op.place == graph::Place::network || op.place == graph::Place::link;
+  roof.roof += (linked ? light.roof : light.total) * count;
   const auto [it, added] = index_.try_emplace(key_of(op, work, machine), static_cast<std::uint32_t>(ops_.size()));
   if (added) ops_.push_back({op, work, &machine});
   items_.push_back({it->second, count, op.overlaps});
@@ -305,7 +316,7 @@ std::vector<mapper::StepOverhead> Predictor::overheads() const {
 
 void Predictor::predict(std::span<const double> values, std::optional<std::size_t> changed, std::span<double> seconds) {
   std::copy(values.begin(), values.end(), profile_.values.begin());
-  for (auto& [power, load] : loads_) load.profile.values = profile_.values;
+  for (auto& [how, load] : loads_) load.profile.values = profile_.values;
   std::vector<mapper::StepOverhead> trial_overheads;
   if (!changed) {
     for (std::size_t i = 0; i < ops_.size(); ++i) op_seconds_[i] = seconds_of(i);

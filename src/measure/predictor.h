@@ -104,12 +104,12 @@ class Predictor {
   std::map<std::string, std::unique_ptr<Case>> cases_;
   std::map<std::string, std::unique_ptr<model::Decoder>> models_;
   std::map<std::string, hardware::Device> hosts_;
-  // Of op rows: the profile under one load, the profile's own or that of the row.
+  // Of op rows: the profile under one load and launched one way, the profile's own or those of the row.
   struct Loaded {
     hardware::RuntimeProfile profile;
     std::unique_ptr<mapper::Machine> machine;
   };
-  std::map<hardware::Power, Loaded> loads_;
+  std::map<std::pair<hardware::Power, bool>, Loaded> loads_;
   std::vector<RowItems> items_of_;
   std::vector<RowRoof> roofs_;
   std::vector<Item> items_;

@@ -80,10 +80,12 @@ graph::Op op_of(const VectorShape& s, Dtype dtype) {
 
 graph::Op op_of(const GatherShape& s, Dtype dtype) {
   return {.name = "gather",
-          .body = graph::Gather{.rows = s.rows,
-                                .width = s.width,
-                                .table = &stored_format(std::string(name(dtype)), dtype),
-                                .activation = dtype}};
+          .body = graph::Gather{
+              .rows = s.rows,
+              .width = s.width,
+              .table = &stored_format(std::string(name(dtype == Dtype::tf32 ? Dtype::fp32 : dtype)), dtype),
+              .entries = s.table,
+              .activation = dtype}};
 }
 
 graph::Op op_of(const CacheShape& s, Dtype dtype) {
@@ -238,6 +240,14 @@ graph::Op op_of(const ScanShape& s, Dtype dtype) {
                               .chunk = chunks ? model::Recurrent().chunk : 0,
                               .has_past = s.q_len == 1,
                               .activation = dtype}};
+}
+
+// As weights of 16 bits, which take the link as pinned memory does.
+graph::Op op_of(const TransferShape& s, Dtype) {
+  return {.name = s.to_host ? "copy_to_host" : "copy_to_device",
+          .place = graph::Place::link,
+          .body = graph::Transfer{
+              .rows = 1, .width = std::llround(s.bytes.value / 2), .weights = &stored_format("fp16", Dtype::fp16)}};
 }
 
 graph::Op op_of(const CollectiveShape& s, Dtype dtype) {

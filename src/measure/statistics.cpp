@@ -53,9 +53,10 @@ std::optional<Label> of_shape(const Row& row) {
   const auto* shape = op ? std::get_if<Shape>(&op->shape) : nullptr;
   return shape ? named(Name(*shape)) : std::nullopt;
 }
-std::optional<Label> op_word(const Row& row) {
+template <auto Member>
+std::optional<Label> of_op(const Row& row) {
   const auto* op = std::get_if<OpRow>(&row.of);
-  return op ? named({op->op}) : std::nullopt;
+  return op ? named({op->*Member}) : std::nullopt;
 }
 
 Label phase(const StepRow& s) { return {std::string(name(s.phase)), static_cast<std::int64_t>(s.phase)}; }
@@ -148,7 +149,9 @@ constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>}
                                    {"metric_model", of_run<of_model>},
                                    {"metric_tp", of_run<of_tp>},
                                    {"metric_load", of_run<of_load>},
-                                   {"op", op_word},
+                                   {"op", of_op<&OpRow::op>},
+                                   {"mode", of_op<&OpRow::mode>},
+                                   {"kernel", of_op<&OpRow::kernel>},
                                    {"m_band", of_shape<GemmShape, m_band>},
                                    {"scheme", any_scheme},
                                    {"site", of_shape<GemmShape, site>},

@@ -39,9 +39,9 @@ struct RowGroup {
 };
 // All groups of all kinds that apply, kind after kind; bands ascending, others in order of appearance. Steps are
 // grouped by model, runtime, weights, phase, batch band, execution, options, runtime with phase, runtime with batch
-// band, device with phase, and where rows have them by backend, era, cards and host; ops by op, band of m, scheme, (n,
-// k) site, head layout, shape of experts, (collective, ranks); figures of servers by metric, and that with model,
-// device, plan and load. `rows` chooses which rows take part.
+// band, device with phase, and where rows have them by backend, era, cards and host; ops by op, mode, kernel, band of
+// m, scheme, (n, k) site, head layout, shape of experts, (collective, ranks); figures of servers by metric, and that
+// with model, device, plan and load. `rows` chooses which rows take part.
 std::vector<RowGroup> group_rows(const Measurements& measurements, std::span<const std::size_t> rows);
 
 // Rows that a text is equal of, in the order in which the texts appear; rows without one are in none.

@@ -186,6 +186,24 @@ TEST_CASE("every parameter is explained in docs/runtimes.md, with its default", 
   }
 }
 
+TEST_CASE("ops that a framework calls have two numbers each, explained in docs/runtimes.md", "[runtime_profile]") {
+  std::ifstream in(LLMPERF_SOURCE_DIR "/docs/runtimes.md");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  for (const std::string_view kind : kCalled) {
+    CAPTURE(kind);
+    CHECK(text.find(fmt::format("`{}`", kind)) != std::string::npos);
+    for (const auto& [p, ending] : {std::pair{CallParameter::call, ""}, std::pair{CallParameter::passes, "_passes"}}) {
+      const ParameterInfo& info = parameter_info(*index(kind, p));
+      CHECK(info.name == fmt::format("eager.{}{}", kind, ending));
+      CHECK(find_parameter(info.name) == index(kind, p));
+      const std::string row = fmt::format("| `eager.KIND{}` | {} | {:g} | {:g} | {:g} to {:g} | {} |", ending,
+                                          info.unit, info.initial, info.spread, info.min, info.max, info.meaning);
+      CHECK(text.find(row) != std::string::npos);
+    }
+  }
+  CHECK_FALSE(index("collective", CallParameter::call));
+}
+
 TEST_CASE("what a profile leaves out is the default, and an assumption", "[runtime_profile]") {
   const RuntimeProfile p = parse(kGood);
   CHECK(get(p.values, Parameter::gemm_launch) == 4e-6);

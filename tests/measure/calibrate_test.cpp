@@ -291,4 +291,85 @@ TEST_CASE("rows of an era are calibrated, whatever name its profile has", "[cali
   CHECK(warns(result, "2 rows are of another device or runtime than a100-sxm-80gb under vllm-v0: left out"));
 }
 
+TEST_CASE("rows that a framework called one by one give the cost of its calls", "[calibrate]") {
+  const hardware::Device cpu = hardware::load_device("epyc-9654");
+  const RuntimeProfile start = hardware::load_runtime_profile(cpu, "replay");
+  RuntimeProfile truth = start;
+  using hardware::CallParameter;
+  const std::size_t call = *index("gather", CallParameter::call);
+  const std::size_t passes = *index("gather", CallParameter::passes);
+  truth.values[call] = 12e-6;
+  truth.values[passes] = 3;
+  std::string text = "hardware,op,dtype,m,n,k,mode,kernel,latency_us\n";
+  for (const int m : {1, 4, 16, 64, 1024, 8192}) {
+    text += fmt::format(
+        "epyc-9654,gather,bf16,{0},4096,128256,eager,torch embedding,1\n"
+        "epyc-9654,vector:add,bf16,{0},4096,,eager,torch chain,1\n"
+        "epyc-9654,gemm,bf16,{0},4096,4096,eager,torch linear,1\n",
+        m);
+  }
+  Measurements m = parse_measurements(text, "t.csv");
+  std::vector<std::size_t> rows(m.rows.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::vector<double> seconds(rows.size());
+  Predictor(m, rows, cpu, truth).predict(truth.values, std::nullopt, seconds);
+  for (std::size_t i = 0; i < rows.size(); ++i) m.rows[i].latency = Seconds{seconds[i]};
+  const CalibrateResult result = calibrate(m, cpu, start);
+  CHECK(result.profile.choices.eager);
+  CHECK(result.profile.values[call] == Approx(12e-6).epsilon(0.1));
+  CHECK(result.profile.values[passes] == Approx(3).epsilon(0.2));
+  // What the profile was off by before, and is now.
+  REQUIRE_FALSE(result.calibration.before.empty());
+  CHECK(result.calibration.before.front().errors.mape > 0.1);
+  CHECK(result.calibration.residuals.front().errors.mape < 0.02);
+  // The same rows out of a graph know no calls, and say so to a profile that did.
+  for (Row& row : m.rows) std::get<OpRow>(row.of).mode = "graph";
+  CHECK_FALSE(calibrate(m, cpu, result.profile).profile.choices.eager);
+}
+
+TEST_CASE("on a device with a queue calls are seen where kernels are shorter", "[calibrate]") {
+  const RuntimeProfile start = hardware::load_runtime_profile(card(), "replay");
+  RuntimeProfile truth = start;
+  const std::size_t call = *index("gemm", hardware::CallParameter::call);
+  const std::size_t launch = index(hardware::Parameter::gemm_launch);
+  truth.values[call] = 25e-6;
+  truth.values[launch] = 6e-6;
+  std::string text = "hardware,op,dtype,m,n,k,mode,latency_us\n";
+  for (const int m : {1, 16, 256, 1024, 4096}) {
+    for (const char* mode : {"graph", "eager"}) {
+      for (const int n : {256, 1024, 8192}) text += fmt::format("rtx4090,gemm,bf16,{},{},1024,{},1\n", m, n, mode);
+    }
+  }
+  Measurements m = parse_measurements(text, "t.csv");
+  std::vector<std::size_t> rows(m.rows.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::vector<double> seconds(rows.size());
+  Predictor(m, rows, card(), truth).predict(truth.values, std::nullopt, seconds);
+  for (std::size_t i = 0; i < rows.size(); ++i) m.rows[i].latency = Seconds{seconds[i]};
+  const CalibrateResult result = calibrate(m, card(), start);
+  CHECK_FALSE(result.profile.choices.eager);  // estimates are of graphs, with both known
+  CHECK(result.profile.values[call] == Approx(25e-6).epsilon(0.1));
+  CHECK(result.profile.values[launch] == Approx(6e-6).epsilon(0.25));
+  // Steps out of graphs beside rows that were called: a profile of graphs.
+  std::erase_if(m.rows, [](const Row& row) { return std::get<OpRow>(row.of).mode == "graph"; });
+  CHECK(calibrate(m, card(), start).profile.choices.eager);
+  const Measurements of_steps = steps({"qwen1.5-1.8b", "qwen1.5-7b"});
+  for (Row row : of_steps.rows) {
+    std::get<StepRow>(row.of).runtime.clear();
+    m.rows.push_back(row);
+  }
+  CHECK_FALSE(calibrate(m, card(), start).profile.choices.eager);
+}
+
+TEST_CASE("what PyTorch has no kernel for is no measure of a device whose stacks have one", "[calibrate]") {
+  std::string text = "hardware,op,dtype,m,n,k,mode,kernel,latency_us\n";
+  for (const int m : {1, 16, 256, 1024, 8192}) {
+    text += fmt::format("rtx4090,gemm,bf16,{0},4096,4096,graph,torch linear,{1}\n", m, 100 + m / 2);
+    text += fmt::format("rtx4090,vector:rms_norm,bf16,{0},4096,,graph,torch chain,{1}\n", m, 50 + m);
+  }
+  const CalibrateResult result = calibrate(parse_measurements(text, "t.csv"), card(), vllm());
+  CHECK(warns(result, "5 rows are of what PyTorch had no kernel for"));
+  CHECK(result.calibration.residuals.front().errors.rows == 5);
+}
+
 }  // namespace llmperf::measure::calibrate_test

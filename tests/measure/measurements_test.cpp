@@ -402,4 +402,25 @@ TEST_CASE("equal configurations are equal texts", "[measurements]") {
   CHECK(configuration(m.rows[0]) != configuration(m.rows[2]));
 }
 
+TEST_CASE("rows say by which kernel and how it was launched", "[measurements]") {
+  const std::string text =
+      "hardware,op,dtype,m,n,k,kernel,mode,latency_us\n"
+      "h100-sxm,gemm,bf16,8,64,64,torch linear,graph,5\n"
+      "h100-sxm,gemm,bf16,8,64,64,torch linear,eager,9\n";
+  const Measurements m = parse_measurements(text, "t.csv");
+  CHECK(std::get<OpRow>(m.rows[0].of).kernel == "torch linear");
+  CHECK(std::get<OpRow>(m.rows[1].of).mode == kEager);
+  CHECK(configuration(m.rows[0]) == "h100-sxm gemm bf16 by torch linear graph 8 x 64 x 64");
+  CHECK(configuration(m.rows[0]) != configuration(m.rows[1]));  // two measurements, not one twice
+  CHECK(format_measurements(m) == text);
+  CHECK(m.unused_columns().empty());
+  CHECK_THROWS_WITH(parse_measurements("hardware,op,dtype,m,n,k,mode,latency_us\nx,gemm,bf16,8,8,8,lazy,5\n", "t.csv"),
+                    Catch::Contains("unknown mode 'lazy'"));
+  for (const char* kernel : {"torch chain", "torch matmul and softmax", "torch grouped mm, routed by a chain",
+                             "torch attention, with a mask", "torch, token by token"}) {
+    CHECK(stands_in(kernel));
+  }
+  for (const char* kernel : {"torch linear", "flash_attn 2.7", ""}) CHECK_FALSE(stands_in(kernel));
+}
+
 }  // namespace llmperf::measure::measurements_test

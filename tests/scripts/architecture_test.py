@@ -38,11 +38,11 @@ def problems():
 
 
 def flags():
-    """Flags in texts of libraries. Pages and the list of what prints which document name them, and the tools of StableHLO have
-    theirs."""
+    """Flags in texts of libraries. Pages and the list of what prints which document name them, and the tools of StableHLO and
+    the program for PyTorch have theirs."""
     for folder, _, files in os.walk(os.path.join(ROOT, "src")):
         here = os.path.relpath(folder, os.path.join(ROOT, "src")).split(os.sep)[0]
-        for name in files if here not in ("cli", "report") else []:
+        for name in files if here not in ("cli", "report") and not folder.endswith("replay/torch") else []:
             path = os.path.join(folder, name)
             if os.path.relpath(path, ROOT) == "src/result/document.cpp":
                 continue
@@ -71,7 +71,7 @@ def missing():
 
 # What somebody reads who wants to know where a number is from: it may grow by what a budget grants, and shrink.
 KERNEL = ["base", "descriptor", "model", "hardware", "graph", "cost", "mapper", "request", "estimate", "serving"]
-MOST_KERNEL_LINES = 50_100
+MOST_KERNEL_LINES = 50_200
 
 
 def too_long():

@@ -13,6 +13,7 @@
 namespace llmperf::mapper {
 namespace {
 
+using hardware::CallParameter;
 using hardware::Parameter;
 
 GemmCall call_of(const graph::Gemm& g, const cost::Work& work) {
@@ -96,11 +97,20 @@ bool decodes(const graph::Attention& a, const KernelChoices& choices) {
 }
 bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.v_dim; }
 
+// What a framework's call of the op takes, or in how many passes; nothing of exchanges, whose library has a launch of
+// its own.
+std::optional<std::size_t> called(const graph::Op& op, CallParameter p) {
+  const auto* v = std::get_if<graph::Vector>(&op.body);
+  if (v == nullptr) return index(std::visit([](const auto& body) { return body.kKind; }, op.body), p);
+  const std::optional<std::size_t> own = index(graph::name(v->kind), p);
+  return own ? own : index("elementwise", p);
+}
+
 }  // namespace
 
 Efficiency::Efficiency(const hardware::Device& device, const hardware::RuntimeProfile& profile,
                        const Roofline& roofline)
-    : profile_(profile), roofline_(roofline) {
+    : profile_(profile), roofline_(roofline), is_host_(device.kind == hardware::DeviceKind::cpu) {
   device_.bandwidth = roofline.bandwidth().value;
   const hardware::MemoryLevel* cache = device.last_level_cache();
   if (cache && !cache->per_tile && cache->capacity) device_.cache = cache->capacity->value;
@@ -219,9 +229,13 @@ double Efficiency::cached_bytes(const cost::Work& work, double launches) const {
 
 double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {
   const ParameterValues& v = profile_.values;
-  const double cached = cached_bytes(work, op.launches);
-  return (work.bytes().value - cached) / (device_.bandwidth * get(v, Parameter::vector_memory_share)) +
-         cached / (device_.bandwidth * get(v, Parameter::vector_cached_share));
+  const auto own = profile_.choices.eager ? called(op, CallParameter::passes) : std::nullopt;
+  const auto* vector = std::get_if<graph::Vector>(&op.body);
+  const bool computes = own && vector && sampled(*vector) > 0;  // logits are not waited for, wherever they are
+  const double cached = computes ? 0 : cached_bytes(work, op.launches);
+  const double passes = own ? v[*own] : 1;
+  return passes * ((work.bytes().value - cached) / (device_.bandwidth * get(v, Parameter::vector_memory_share)) +
+                   cached / (device_.bandwidth * get(v, Parameter::vector_cached_share)));
 }
 
 // What of its kernels takes how long, whatever the roof of the op's work.
@@ -298,10 +312,22 @@ Efficiency::Run Efficiency::run(const graph::Op& op, const cost::Work& work) con
   return r;
 }
 
+// What a framework that calls ops one by one makes of it: on a device with a queue the longer of its call and of the
+// kernels, nearly; a processor that calls what it runs itself does one after the other.
+void Efficiency::add_call(const graph::Op& op, Run& r) const {
+  const std::optional<std::size_t> p = called(op, CallParameter::call);
+  if (!profile_.choices.eager || !p || op.launches == 0) return;
+  constexpr double kQueue = 4;  // exponent: a call is hidden by a kernel twice as long
+  const double call = profile_.values[*p];
+  r.launch = is_host_ ? r.launch + call : std::max(r.launch, call);
+  r.seconds = is_host_ ? r.seconds + call : overlapped(r.seconds, call, kQueue);
+}
+
 OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
   OpTime t = roofline_.time(work);
   if (std::holds_alternative<graph::Overhead>(op.body)) return t;
-  const Run r = run(op, work);
+  Run r = run(op, work);
+  add_call(op, r);
   if (r.product) t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
   t.matrix = t.matrix / profile_.choices.clock;
   t.vector = t.vector / profile_.choices.clock;
@@ -486,6 +512,17 @@ void add_tiles(ParameterSet& set, const graph::Op& op, const KernelChoices& choi
 // Of the kernels that only stream their operands.
 constexpr std::initializer_list<Parameter> kStreams = {vector_launch, vector_memory_share, vector_cached_share};
 
+// Of a framework that calls the op by itself.
+void add_calls(ParameterSet& set, const graph::Op& op, const KernelChoices& choices) {
+  const auto call = choices.eager && op.launches > 0 ? called(op, CallParameter::call) : std::nullopt;
+  if (!call) return;
+  set.set(*call);
+  const auto* copy = std::get_if<graph::Copy>(&op.body);
+  const bool own = std::holds_alternative<graph::Gemm>(op.body) || std::holds_alternative<graph::Attention>(op.body) ||
+                   (copy && copy->to_cache);  // kernels with numbers of their own
+  if (!own) set.set(*called(op, CallParameter::passes));
+}
+
 void add_kernel(ParameterSet& set, const graph::Op& op, const KernelChoices& choices) {
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
   const bool grouped = gemm && is_grouped(*gemm);
@@ -527,6 +564,7 @@ void add_kernel(ParameterSet& set, const graph::Op& op, const KernelChoices& cho
 std::vector<std::size_t> parameters_of(const graph::Op& op, const KernelChoices& choices) {
   ParameterSet set;
   const bool on_device = op.place != graph::Place::host && op.place != graph::Place::link;
+  if (on_device && !choices.tile_mappings) add_calls(set, op, choices);
   if (choices.tile_mappings && op.place == graph::Place::device) {
     add_tiles(set, op, choices);
   } else if (std::holds_alternative<graph::Scan>(op.body)) {
@@ -586,7 +624,7 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
       },
       [&](const graph::Copy& c) { all(c.to_cache ? 1 : 0, c.rows, strided(c)); },
       [&](const graph::Vector& v) {
-        all(strided(v), reduced_rows(v), sampled(v), op.tag == graph::Tag::softmax ? 1 : 0);
+        all(static_cast<int>(v.kind), strided(v), reduced_rows(v), sampled(v), op.tag == graph::Tag::softmax ? 1 : 0);
       },
       // Their work says it all.
       [&](const graph::Scan& scan) { all(scan.tokens, scan.chunk); }, [](const graph::Convolution&) {},

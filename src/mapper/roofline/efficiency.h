@@ -33,6 +33,7 @@ class Efficiency {
  private:
   struct Run;
   Run run(const graph::Op& op, const cost::Work& work) const;
+  void add_call(const graph::Op& op, Run& run) const;
   cost::Sums sums(const cost::Work& work) const;
   ProductTime kernel(const graph::Gemm& gemm, const cost::Work& work) const;
   double kernel(const graph::Attention& attention) const;
@@ -47,6 +48,7 @@ class Efficiency {
   const hardware::RuntimeProfile& profile_;
   Roofline roofline_;
   KernelDevice device_;
+  bool is_host_;  // a processor, which calls what it runs
 };
 
 // ---- Which parameters of a runtime profile the time of an op depends on

@@ -134,6 +134,7 @@ Operated make_attention(const Workshop& shop, Dtype dtype, const measure::Attent
 
 Operated make_latent(const Workshop& shop, Dtype dtype, const measure::LatentShape& s, std::int64_t asked) {
   require(s.part == measure::LatentShape::Part::attention, "is several ops: replay them one by one");
+  require(s.kv_dtype.empty(), "caches of another type are not replayed");
   const auto widths = [&](measure::Phase phase) {
     measure::LatentShape shape = s;
     shape.phase = phase;

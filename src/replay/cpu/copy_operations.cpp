@@ -34,13 +34,13 @@ Operated make_gather(const Workshop& shop, Dtype dtype, const measure::GatherSha
   const std::int64_t row = shape.width * bytes_of(type);
   const Rotated table = op->rotated(type, shape.table * shape.width, {.operand = 0});
   std::byte* y = op->output(type, shape.rows * shape.width);
-  // Indices are a tensor that the op reads, as those of tokens are.
-  std::vector<std::int64_t> rows;
-  for (std::int64_t r = 0; r < shape.rows; ++r) rows.push_back(gathered_row(r, shape.table));
+  // Once every copy had its turn, other rows are picked: of a large table there is one copy, and the rows picked before
+  // are in the cache.
   op->execute = [=](const Team& team, std::int64_t turn) {
-    const Range share = part_of(std::ssize(rows), 1, team.thread, team.threads);
+    const Range share = part_of(shape.rows, 1, team.thread, team.threads);
     for (std::int64_t r = share.first; r < share.last; ++r) {
-      copy_bytes(y + r * row, table.at(turn) + rows[static_cast<std::size_t>(r)] * row, row);
+      const std::int64_t picked = gathered_row(turn / table.copies * shape.rows + r, shape.table);
+      copy_bytes(y + r * row, table.at(turn) + picked * row, row);
     }
   };
   return op;

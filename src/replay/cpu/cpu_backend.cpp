@@ -31,6 +31,7 @@ struct Maker {
   Operated operator()(const measure::CacheShape& s) const { return make_kv_write(shop, dtype, s, copies); }
   Operated operator()(const measure::ScanShape& s) const { return make_scan(shop, dtype, s, copies); }
   Operated operator()(const measure::CollectiveShape& s) const { return make_collective(shop, dtype, s); }
+  Operated operator()(const measure::TransferShape&) const { throw Unavailable{"the device is the host"}; }
 };
 
 // One place of a sequence: its op, and which of the op's executions in a pass it is.

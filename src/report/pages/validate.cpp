@@ -385,6 +385,7 @@ std::string summary_text(const std::vector<GroupErrors>& errors) {
 
 Fields calibration_headline(const Calibration& c, const std::vector<ParameterFitted>& parameters) {
   Fields f;
+  if (!c.before.empty()) f.add("error, before", summary_text(c.before));
   for (const measure::LeftOut& left : c.left_out) {
     f.add("error, left out",
           left.folds > 0 ? fmt::format("{} (by {}, in {} folds)", summary_text(left.errors), left.by, left.folds)

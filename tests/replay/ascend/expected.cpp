@@ -210,6 +210,7 @@ struct Expected {
   Values operator()(const measure::AttentionShape& s) const { return attend(s, dtype); }
   Values operator()(const measure::LatentShape&) const { return {}; }  // not replayed
   Values operator()(const measure::ScanShape&) const { return {}; }    // nor this
+  Values operator()(const measure::TransferShape&) const { return {}; }
   Values operator()(const measure::ExpertsShape& s) const { return mixture(s, dtype); }
   Values operator()(const measure::VectorShape& s) const { return vector_values(s, dtype); }
   Values operator()(const measure::GatherShape& s) const {

@@ -250,6 +250,7 @@ struct Reference {
     return y;
   }
 
+  Values operator()(const measure::TransferShape&) const { return {}; }  // not replayed
   Values operator()(const ScanShape& s) const {
     const double root = 1 / std::sqrt(static_cast<double>(s.key_dim));
     const bool delta = s.kind == model::RecurrentKind::gated_delta_net;
