@@ -12,7 +12,7 @@ add_custom_command(OUTPUT ${LLMPERF_DATA_SOURCE}
   DEPENDS llmperf_embed_data ${LLMPERF_DATA_FILES} COMMENT "Embedding models and devices")
 add_custom_target(llmperf_data DEPENDS ${LLMPERF_DATA_SOURCE})
 
-# What the HTML report calls things, and the scripts of completion: texts that a function returns.
+# What the HTML report calls things, the scripts of completion and the program of replays: texts that a function returns.
 function(llmperf_text name input function folder)
   string(TOLOWER ${name} file)
   set(output ${PROJECT_BINARY_DIR}/embedded/${file}.cpp)
@@ -23,6 +23,7 @@ function(llmperf_text name input function folder)
   add_custom_target(llmperf_${file} DEPENDS ${output})
   set(LLMPERF_${name}_SOURCE ${output} PARENT_SCOPE)
 endfunction()
+llmperf_text(TORCH ${PROJECT_SOURCE_DIR}/src/replay/torch/replay.py torch_program replay)
 llmperf_text(LABELS ${PROJECT_SOURCE_DIR}/reports/labels.csv labels_csv report)
 foreach(shell bash zsh fish)
   llmperf_text(COMPLETION_${shell} ${PROJECT_SOURCE_DIR}/src/cli/completion/llmperf.${shell} ${shell}_script cli)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need, only those that are missing (sudo when not root).
-# Usage: scripts/setup.sh [build|explorer|test|check] …
+# Usage: scripts/setup.sh [build|explorer|test|check|torch] …
 set -euo pipefail
 
 build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libdnnl-dev nodejs npm ca-certificates"
 test="emscripten catch2 libbenchmark-dev python3 python3-venv python3-numpy chromium-headless-shell fonts-droid-fallback zsh fish groff-base mandoc dpkg-dev file git"
+torch="python3-torch"  # tests/replay/torch, which is passed over without it
 check="clang clang-format clang-tidy libclang-rt-14-dev"
 
 wanted=""
@@ -14,7 +15,8 @@ for group in "${@:-build}"; do
     test) wanted+=" $test" ;;
     check) wanted+=" $check" ;;
     explorer) wanted+=" emscripten" ;;
-    *) echo "setup.sh: unknown group '$group' (build, explorer, test, check)" >&2; exit 2 ;;
+    torch) wanted+=" $torch" ;;
+    *) echo "setup.sh: unknown group '$group' (build, explorer, test, check, torch)" >&2; exit 2 ;;
   esac
 done
 

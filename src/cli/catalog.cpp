@@ -22,7 +22,7 @@ struct CatalogFlags {
   std::string name;
   request::Request request;  // what a model is sized with
   bool tensors = false;
-  std::string emit_model;
+  std::string emit;
 };
 
 Answer list_answer(const CatalogFlags& flags, const Context&) {
@@ -38,13 +38,13 @@ Answer list_answer(const CatalogFlags& flags, const Context&) {
 Answer show_answer(const CatalogFlags& flags, const Context& context) {
   if (flags.kind != Kind::model || model::is_video_dit(flags.name)) {
     context.refuse(
-        {"--weights", "--kv", "--gguf-era", "--cache-type-k", "--cache-type-v", "--detail", "--assume", "--emit-model"},
+        {"--weights", "--kv", "--gguf-era", "--cache-type-k", "--cache-type-v", "--detail", "--assume", "--emit"},
         "for language models");
   }
-  if (!flags.emit_model.empty()) {
-    const std::string text = model::to_descriptor(model::load_decoder(flags.name, flags.request.assume.value_or("")));
-    if (flags.emit_model == "-") return write_stdout(text), Answer{};
-    WrittenFile(flags.emit_model).commit(text);
+  if (!flags.emit.empty()) {
+    context.refuse({"--json", "--format", "--export"}, "a model file is printed in place of a result");
+    write_stdout(model::to_descriptor(model::load_decoder(flags.name, flags.request.assume.value_or(""))));
+    return {};
   }
   switch (flags.kind) {
     case Kind::scenario: return {report::study_summary_report({flags.name, points::load_study(flags.name)})};
@@ -82,8 +82,8 @@ void describe_show(Command& command) {
   command.add("weights", flags.request).about = "model: weight scheme to size it with";
   command.add("kv", flags.request).about = "model: KV cache type to size it with";
   for (const char* field : {"assume", "gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags.request);
-  command.add("--emit-model", flags.emit_model, "FILE",
-              "model: write its descriptor, to change and to give as a model; -: to stdout, instead of the report");
+  command.add("--emit", flags.emit, "WHAT", "model: print its descriptor (model), to change and to give as a model")
+      .one_of({"model"});
   command.add("--detail", flags.tensors, {{"summary", false}, {"tensors", true}}, "LEVEL",
               "model: summary, or tensors (every tensor, its type and its bytes)");
 }

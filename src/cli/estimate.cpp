@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "report/reports.h"
 #include "report/trace.h"
+#include "result/measured.h"
 
 namespace llmperf::cli {
 namespace {
@@ -20,6 +21,13 @@ struct EstimateFlags : RequestFlags {
   report::Detail detail = report::Detail::summary;
 };
 
+// What `replay` would call its ops, where these are told one by one.
+template <class Result>
+Result with_rows(Result result, report::Detail detail) {
+  if (detail == report::Detail::ops) result.columns = &result::measured_columns;
+  return result;
+}
+
 }  // namespace
 
 Answer answer_of(const service::Estimated& estimated, report::Detail detail, bool curve) {
@@ -28,15 +36,17 @@ Answer answer_of(const service::Estimated& estimated, report::Detail detail, boo
     report::Detail detail;
     bool curve;
     report::Report operator()(const Estimated::Text& text) const {
-      return report::estimate_report(text.result(curve), detail, step_trace(*text.of->estimator, text.estimate));
+      return report::estimate_report(with_rows(text.result(curve), detail), detail,
+                                     step_trace(*text.of->estimator, text.estimate));
     }
     report::Report operator()(const Estimated::Film& film) const {
-      return report::video_report(result::video(*film.estimator, film.estimate), detail,
+      return report::video_report(with_rows(result::video(*film.estimator, film.estimate), detail), detail,
                                   step_trace(*film.estimator, film.estimate));
     }
     report::Report operator()(const Estimated::Trained& trained) const {
-      return report::training_report({trained.of->estimator->setup(), trained.estimate}, detail,
-                                     step_trace(*trained.of->estimator, trained.estimate));
+      return report::training_report(
+          with_rows(result::Training(trained.of->estimator->setup(), trained.estimate), detail), detail,
+          step_trace(*trained.of->estimator, trained.estimate));
     }
   };
   Answer answer{std::visit(Reports{detail, curve}, estimated.work()), estimated.infeasible()};

@@ -36,7 +36,7 @@ struct GraphFlags {
   std::vector<std::string> dims, trips, custom_calls;
   hlo::Fusion fuse = hlo::Fusion::none;
   report::Detail detail = report::Detail::summary;
-  std::string emit_model;
+  std::string emit;
 };
 
 // "8" or "arg0.1=8".
@@ -100,8 +100,9 @@ hlo::Blocks shown_blocks(const hlo::Blocks& whole, const hlo::Program& program) 
 }
 
 Answer graph_answer(const GraphFlags& f, const Context& context) {
-  const bool model_only = f.emit_model == "-";
-  WrittenFile model_file(model_only ? "" : f.emit_model);
+  if (!f.emit.empty()) {
+    context.refuse({"--json", "--format", "--export"}, "a model file is printed in place of a result");
+  }
   program::ProgramSetup setup;
   setup.name = std::filesystem::path(f.program).filename().string();
   setup.fusion = f.fuse;
@@ -124,11 +125,7 @@ Answer graph_answer(const GraphFlags& f, const Context& context) {
   hlo::Program program = hlo::flatten(module, options);
   for (std::string& note : program.notes) note = worded(note);
   const hlo::Blocks whole = hlo::recover_blocks(program);
-  if (!f.emit_model.empty()) {
-    const std::string model = hlo::recovered_model(program, whole);
-    if (model_only) return write_stdout(model), Answer{};
-    model_file.commit(model);
-  }
+  if (!f.emit.empty()) return write_stdout(hlo::recovered_model(program, whole)), Answer{};
   setup.devices = hlo::partition(program, {.devices = f.devices}).devices;
   estimate::choose_platform(device, choices, setup);
   const program::ProgramEstimate e = program::run_program(program, setup);
@@ -159,8 +156,7 @@ void describe_graph(Command& command) {
               "what a compiler keeps out of memory: none or elementwise");
   command.add("--custom-calls", f.custom_calls, "FILE",
               "YAML file that says what custom calls do, beside programs/custom_calls.yaml; repeatable");
-  command.add("--emit-model", f.emit_model, "FILE",
-              "write the transformer found in it as a model file; -: to stdout, instead of the report");
+  command.add("--emit", f.emit, "WHAT", "print the transformer found in it as a model file (model)").one_of({"model"});
   add_detail(command, f.detail, "summary or ops (every op)");
   command.add("runtime", f.request).about =
       "software stack whose measured efficiencies kernels reach [none: the speed of light]";

@@ -17,12 +17,14 @@
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/torch_replay.h"
 #include "descriptor/node.h"
 #include "measure/calibrate.h"
 #include "measure/validation.h"
 #include "replay/ascend/ascend_backend.h"
 #include "replay/cpu/cpu_backend.h"
 #include "replay/cpu/machine.h"
+#include "replay/emit.h"
 #include "replay/replay.h"
 #include "report/reports.h"
 #include "request/resolve.h"
@@ -40,7 +42,8 @@ struct Known {
 };
 std::unique_ptr<replay::Backend> open_cpu(const BackendFlags& flags);
 std::unique_ptr<replay::Backend> open_ascend(const BackendFlags& flags);
-const Known kBackends[] = {{"cpu", open_cpu}, {"ascend", open_ascend}};
+// PyTorch is no part of this process (torch_replay.h): there is none to open.
+const Known kBackends[] = {{"cpu", open_cpu}, {"ascend", open_ascend}, {"torch", nullptr}};
 
 struct BackendFlags {
   const Known* backend = &kBackends[0];
@@ -48,11 +51,13 @@ struct BackendFlags {
   std::optional<std::int64_t> page;
   replay::cpu::CpuOptions cpu;  // threads, who multiplies
   bool is_cpu() const { return backend == &kBackends[0]; }
+  bool is_torch() const { return backend->open == nullptr; }
 };
 
 std::unique_ptr<replay::Backend> open_cpu(const BackendFlags& flags) {
   if (flags.device != 0) throw Error::bad_input("--device: there is one CPU, number 0", "leave it out");
-  if (flags.page) throw Error::bad_input("--page is for --backend ascend: caches of the CPU lie whole", "leave it out");
+  if (flags.page)
+    throw Error::bad_input("--page is for --backend ascend and torch: caches of the CPU lie whole", "leave it out");
   return replay::cpu::make_cpu_backend(flags.cpu);
 }
 
@@ -64,9 +69,13 @@ std::unique_ptr<replay::Backend> open_ascend(const BackendFlags& flags) {
 
 constexpr const char* kReplayRuntime = "replay";
 
+enum class Emitted : std::uint8_t { nothing, rows, torch };
+
 struct ReplayFlags {
   request::Request request;
   BackendFlags backend;
+  TorchReplay torch;
+  Emitted emit = Emitted::nothing;
   std::string phase = "all";
   std::string ops;
   std::string sweep;
@@ -84,13 +93,21 @@ const request::Generation& text_of(const request::Resolved& resolved) {
 
 // ---- What to replay.
 
-// The device that graphs are built for and predictions are made of: --hw, else the one that runs the ops.
-hardware::Device device_of(const ReplayFlags& f, const replay::Backend& backend) {
+bool is_processor(const hardware::Device& device) {
+  return device.kind == hardware::DeviceKind::cpu || device.kind == hardware::DeviceKind::soc;
+}
+
+// The device that graphs are built for and predictions are made of: --hw, else the one that runs the ops. `backend`:
+// null where none of this process does.
+hardware::Device device_of(const ReplayFlags& f, const replay::Backend* backend) {
   const bool cpu = f.backend.is_cpu();
+  if (!f.request.hw && backend == nullptr) {
+    throw Error::bad_input("--hw is required with --emit and --backend torch",
+                           "--hw h100-sxm; llmperf list hardware names what there is");
+  }
   if (f.request.hw) {
     hardware::Device device = hardware::load_device(*f.request.hw);
-    const bool is_cpu = device.kind == hardware::DeviceKind::cpu || device.kind == hardware::DeviceKind::soc;
-    if (is_cpu != cpu) {
+    if (backend != nullptr && is_processor(device) != cpu) {
       throw Error::bad_input(fmt::format("--hw: {} is a {}, which the {} backend does not measure", device.name,
                                          hardware::name(device.kind), f.backend.backend->name),
                              "leave it out, or name what the ops run on");
@@ -101,7 +118,7 @@ hardware::Device device_of(const ReplayFlags& f, const replay::Backend& backend)
     fmt::print(stderr, "llmperf: note: no --hw, so this machine is measured first (--describe-device writes a file)\n");
     return hardware::parse_device(descriptor::parse_yaml(replay::cpu::describe_device(f.backend.cpu), "this machine"));
   }
-  const std::string name = backend.describe().device;
+  const std::string name = backend->describe().device;
   try {
     return hardware::load_device(name);
   } catch (const Error&) {
@@ -115,7 +132,7 @@ struct Job {
   graph::SequenceGroup group;  // of a model's step
 };
 
-std::vector<Job> jobs_of_model(const ReplayFlags& f, request::Resolved& resolved) {
+std::vector<Job> jobs_of_model(const ReplayFlags& f, const request::Resolved& resolved) {
   const estimate::Estimator& estimator = *text_of(resolved).estimator;
   const estimate::Scenario& s = text_of(resolved).scenario;
   std::vector<Job> jobs;
@@ -123,8 +140,8 @@ std::vector<Job> jobs_of_model(const ReplayFlags& f, request::Resolved& resolved
     if (f.phase != "all" && f.phase != phase) return;
     graph::Graph graph;
     graph::build_step(estimator.setup().execution, {&group, 1}, graph::Part::all, graph);
-    const auto sums = f.backend.is_cpu() ? replay::Sums::apart : replay::Sums::joint;
-    jobs.push_back({phase, replay::step_of(graph, resolved.model().vocab, sums), group});
+    const auto sums = is_processor(resolved.device) ? replay::Sums::apart : replay::Sums::joint;
+    jobs.push_back({phase, replay::step_of(graph, sums), group});
   };
   add("prefill", estimator.prefill_of(s));
   if (!estimator.setup().encodes()) add("decode", estimator.decode_at(s, s.decode_context()));
@@ -142,7 +159,8 @@ Job job_of_list(const ReplayFlags& f, const hardware::Device& device) {
     for (const measure::Row& row : read.rows) {
       const auto* op = std::get_if<measure::OpRow>(&row.of);
       if (op == nullptr) throw Error::bad_input(fmt::format("--ops: {} has steps of models, not ops", f.ops));
-      rows.push_back(*op);
+      measure::OpRow& bare = rows.emplace_back(*op);  // whoever ran it before
+      bare.kernel = bare.mode = bare.runtime = bare.engine_version = "";
     }
   }
   return {"ops", replay::list_of(rows), {}};
@@ -172,6 +190,24 @@ std::string untrusted(const request::Resolved& resolved, const replay::StepTime&
   return other.execution.kv == setup.execution.kv ? "" : "a KV cache of another type";
 }
 
+// What its columns say of a model's step.
+measure::StepRow step_row(const ReplayFlags& f, const request::Resolved& resolved, const Job& job) {
+  const graph::Execution& execution = text_of(resolved).estimator->setup().execution;
+  measure::StepRow step;
+  step.tp = execution.plan.tensor;
+  step.runtime = resolved.profile ? resolved.profile->name : kReplayRuntime;
+  step.execution = f.request.execution.value_or("");
+  step.options = f.request.options.value_or("");
+  step.model = f.request.model.value_or("");
+  step.weights = execution.weights.name;
+  step.kv = execution.kv.name();
+  step.batch = job.group.count;
+  step.phase = job.phase == "decode" ? measure::Phase::decode : measure::Phase::prefill;
+  step.new_tokens = job.group.new_tokens;
+  step.context = job.group.context;
+  return step;
+}
+
 // The measured steps as measurements of whole models. `ops`: those of the same study.
 measure::Measurements step_measurements(const replay::Study& study, const measure::Measurements& ops,
                                         const ReplayFlags& f, const request::Resolved& resolved,
@@ -183,22 +219,9 @@ measure::Measurements step_measurements(const replay::Study& study, const measur
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto& whole = study.phases[i].replay.whole;
     if (!whole) continue;
-    const graph::SequenceGroup& group = jobs[i].group;
     measure::Row& row = m.rows.emplace_back();
     row.hardware = study.hardware;
-    const graph::Execution& execution = text_of(resolved).estimator->setup().execution;
-    auto& step = row.of.emplace<measure::StepRow>();
-    step.tp = execution.plan.tensor;
-    step.runtime = resolved.profile ? resolved.profile->name : kReplayRuntime;
-    step.execution = f.request.execution.value_or("");
-    step.options = f.request.options.value_or("");
-    step.model = f.request.model.value_or("");
-    step.weights = execution.weights.name;
-    step.kv = execution.kv.name();
-    step.batch = group.count;
-    step.phase = jobs[i].phase == "decode" ? measure::Phase::decode : measure::Phase::prefill;
-    step.new_tokens = group.new_tokens;
-    step.context = group.context;
+    row.of = step_row(f, resolved, jobs[i]);
     row.latency = whole->timing.median;
     row.extra = {fmt::format("{:.3g}", whole->timing.spread.value * 1e3), fmt::format("{}", whole->timing.passes),
                  untrusted(resolved, *whole)};
@@ -223,8 +246,55 @@ void predict_steps(const request::Resolved& resolved, const hardware::RuntimePro
   }
 }
 
+// What is replayed, for people.
+std::string what_of(const ReplayFlags& f, const request::Resolved* resolved) {
+  if (resolved == nullptr) return f.ops.empty() ? fmt::format("{} sweep", f.sweep) : f.ops;
+  return fmt::format("{}, {} weights, batch {}, prompt {}", resolved->model().name,
+                     text_of(*resolved).estimator->setup().execution.weights.name, text_of(*resolved).scenario.batch,
+                     text_of(*resolved).scenario.prompt);
+}
+
+// Everything that PyTorch is to time, and what tells most about the profile first.
+replay::Emission emission_of(const ReplayFlags& f, const hardware::Device& device,
+                             const std::optional<hardware::RuntimeProfile>& profile, const request::Resolved* resolved,
+                             const std::vector<Job>& jobs) {
+  const bool whole = resolved && (f.whole_step || f.emit != Emitted::nothing);
+  std::vector<replay::EmittedStep> emitted;
+  for (const Job& job : jobs) {
+    emitted.push_back({&job.step, whole ? std::optional(step_row(f, *resolved, job)) : std::nullopt});
+  }
+  return replay::emission(what_of(f, resolved), emitted, device, profile ? &*profile : nullptr);
+}
+
+TorchReplay torch_of(const ReplayFlags& f, WrittenFile& profile) {
+  TorchReplay torch = f.torch;
+  if (f.backend.device > 0) torch.device = fmt::format(":{}", f.backend.device);
+  torch.page = f.backend.page;
+  torch.out = f.out;
+  torch.runtime = *f.request.runtime;
+  torch.profile = profile ? &profile : nullptr;
+  torch.steps = f.whole_step;
+  return torch;
+}
+
+Answer emit_answer(const ReplayFlags& f, const replay::Emission& emission, WrittenFile& out) {
+  if (emission.rows.rows.empty()) {
+    throw Error::failed("no op can be replayed", emission.left_out.empty() ? "" : emission.left_out.front());
+  }
+  for (const std::string& op : emission.left_out) {
+    fmt::print(stderr, "llmperf: note: left out: {}\n", op);
+  }
+  const std::string text = f.emit == Emitted::rows ? emitted_rows(emission) : emitted_program(emission);
+  out ? out.commit(text) : write_stdout(text);
+  return {};
+}
+
 Answer self_test_answer(const ReplayFlags& f, const Context& context) {
   context.only({"--backend", "--device", "--page", "--threads", "--gemm"}, "--self-test");
+  if (f.backend.is_torch()) {
+    throw Error::bad_input("--self-test: the program for PyTorch checks every kernel before it times it",
+                           "leave one of the two out");
+  }
   const auto tested = f.backend.backend->open(f.backend);
   const auto reference = open_cpu({});
   const std::vector<replay::SelfTestResult> results = replay::self_test(*tested, *reference);
@@ -253,13 +323,16 @@ void check_flags(const ReplayFlags& f, const Context& context) {
         "give one of --model, --ops and --sweep",
         "-m qwen1.5-0.5b for the ops of a model; --ops FILE for those of measurements; --sweep gemm");
   }
+  if (f.backend.is_torch() && f.emit == Emitted::nothing && f.out.empty()) {
+    throw Error::bad_input("--backend torch writes every row as it comes", "-o rows.csv says where");
+  }
   if (!f.request.model && f.whole_step) {
     throw Error::bad_input("--whole-step: a list of ops is no step", "give --model");
   }
   if (f.sweep.empty()) context.refuse({"--dtype"}, "for --sweep");
   if (!f.request.model) {
     context.only({"--backend", "--device", "--page", "--threads", "--gemm", "--hw", "--runtime", "--dtype", "--out",
-                  "--calibrate"},
+                  "--calibrate", "--emit", "--python", "--seconds"},
                  f.ops.empty() ? "--sweep" : "--ops");
   }
   std::set<std::filesystem::path> paths;
@@ -287,17 +360,25 @@ std::optional<Error> fit(const measure::Measurements& measured, const hardware::
 
 Answer replay_answer(const ReplayFlags& flags, const Context& context) {
   if (!flags.backend.is_cpu()) context.refuse({"--threads", "--gemm"}, "for --backend cpu");
+  if (!flags.backend.is_torch()) context.refuse({"--python", "--seconds"}, "for --backend torch");
   if (flags.describe_device) return describe_answer(flags, context);
   if (flags.self_test) return self_test_answer(flags, context);
+  const bool emits = flags.emit != Emitted::nothing;
+  const bool elsewhere = emits || flags.backend.is_torch();
+  if (emits) {
+    context.refuse({"--backend", "--device", "--page", "--threads", "--gemm", "--whole-step", "--calibrate"},
+                   "nothing is run here where ops are emitted");
+    context.refuse({"--json", "--format", "--export"}, "a program or rows are printed in place of a result");
+  }
   ReplayFlags f = flags;
   check_flags(f, context);
   const InterruptGuard guard;
-  WrittenFile out(f.out);
-  WrittenFile steps_out(f.out.empty() || !f.whole_step ? "" : steps_path(f.out));
+  WrittenFile out(flags.backend.is_torch() ? "" : f.out);  // there the program writes it, row by row
+  WrittenFile steps_out(f.out.empty() || !f.whole_step || elsewhere ? "" : steps_path(f.out));
   WrittenFile profile_out(f.profile);
 
-  const std::unique_ptr<replay::Backend> backend = f.backend.backend->open(f.backend);
-  const hardware::Device device = device_of(f, *backend);
+  const std::unique_ptr<replay::Backend> backend = elsewhere ? nullptr : f.backend.backend->open(f.backend);
+  const hardware::Device device = device_of(f, backend.get());
   if (!f.request.runtime) f.request.runtime = kReplayRuntime;
   request::Sources sources;
   sources.put(f.request.hw.value_or(""), device);
@@ -311,15 +392,16 @@ Answer replay_answer(const ReplayFlags& flags, const Context& context) {
   replay::Study study{.hardware = device.name};
   if (!f.request.model) {
     jobs.push_back(job_of_list(f, device));
-    study.what = f.ops.empty() ? fmt::format("{} sweep", f.sweep) : f.ops;
   } else {
     f.request.hw = f.request.hw.value_or("");
     resolved = resolve(f.request, sources, request::Unused::taken);
     if (f.whole_step) check_fits(*resolved);
     jobs = jobs_of_model(f, *resolved);
-    study.what = fmt::format("{}, {} weights, batch {}, prompt {}", resolved->model().name,
-                             text_of(*resolved).estimator->setup().execution.weights.name,
-                             text_of(*resolved).scenario.batch, text_of(*resolved).scenario.prompt);
+  }
+  study.what = what_of(f, resolved.get());
+  if (elsewhere) {
+    const replay::Emission all = emission_of(f, device, profile, resolved.get(), jobs);
+    return emits ? emit_answer(f, all, out) : torch_answer(all, torch_of(f, profile_out), device);
   }
 
   replay::TimingOptions timing;
@@ -365,7 +447,9 @@ void describe_replay(Command& command) {
   constexpr Bounds kThreads{1, 4096};
   ReplayFlags& f = answers(command, replay_answer);
   command.add("model", f.request);
-  command.add("hw", f.request).about = "built-in name or YAML file that says what the device is [the device itself]";
+  command.add("hw", f.request).about =
+      "built-in name or YAML file that says what the device is [the device itself; with --emit and torch there is "
+      "none]";
   for (const char* field : {"batch", "prompt"}) command.add(field, f.request);
   command.add("--phase", f.phase, "PHASE", "prefill, decode or all").one_of({"all", "prefill", "decode"});
   Meanings<const Known*> backends;
@@ -374,7 +458,13 @@ void describe_replay(Command& command) {
   command.add("--device", f.backend.device, kDeviceNumbers, "N", "of several, which");
   constexpr std::int64_t kLargestPage = 512;
   command.add("--page", f.backend.page, {1, kLargestPage}, "N",
-              "ascend: attention's caches are in pages of as many tokens [each sequence's lies whole]");
+              "ascend, torch: attention's caches are in pages of as many tokens [each sequence's lies whole]");
+  command.add("--emit", f.emit, {{"torch", Emitted::torch}, {"rows", Emitted::rows}}, "WHAT",
+              "print, in place of running the ops, a Python program that times them through PyTorch (torch), or the "
+              "rows alone (rows)");
+  command.add("--python", f.torch.python, "PATH", "torch: the Python that has it");
+  constexpr std::int64_t kLongest = 86'400;
+  command.add("--seconds", f.torch.seconds, {1, kLongest}, "N", "torch: no op starts later");
   command.add("--threads", f.backend.cpu.threads, kThreads, "N", "cpu: threads [one per processor]").otherwise.clear();
   command.add("--gemm", f.backend.cpu.gemm, {{"best", Gemm::best}, {"eigen", Gemm::eigen}, {"onednn", Gemm::onednn}},
               "NAME", "cpu: who multiplies: best, eigen or onednn");

@@ -59,7 +59,7 @@ std::string findings(const Blocks& blocks) {
 [[noreturn]] void reject(const Program& program, std::string message, const Blocks& blocks) {
   throw Error(ErrorKind::bad_input, {{{program.module->source->name(), 0, 0},
                                       std::move(message) + "; found: " + findings(blocks),
-                                      "without `emit-model` the program is analysed as it is"}});
+                                      "without `emit` the program is analysed as it is"}});
 }
 
 // In the order of model::Activation and model::Norm.

@@ -29,7 +29,7 @@ std::optional<std::string> scheme_of(const model::StoredFormat& format, Dtype ac
     return linear.bits == format.bits && linear.group == format.group && linear.kernel == format.kernel &&
            linear.block == format.block && linear.bits_per_group == format.bits_per_group;
   };
-  if (is(std::string(name(activation)))) return std::string();
+  if (is(std::string(name(activation == Dtype::tf32 ? Dtype::fp32 : activation)))) return std::string();
   std::vector<std::string> names = {"fp32", "bf16", "fp16", "fp8", "fp8-block128", "int8", "w8a8", "mxfp4"};
   if (format.group > 0) {
     for (const char* family : {"w4a16", "awq"}) names.push_back(fmt::format("{}-g{}", family, format.group));
@@ -38,21 +38,11 @@ std::optional<std::string> scheme_of(const model::StoredFormat& format, Dtype ac
   return found == names.end() ? std::nullopt : std::optional(*found);
 }
 
-// What is around an op.
+// An op and the attention of its layer, null where there is none.
 struct Place {
   const graph::Op& op;
-  const graph::Graph& graph;
-  std::int64_t vocabulary;
+  const graph::Attention* attention;
 };
-
-const graph::Attention* attention_of(const Place& at) {
-  for (const graph::Op& other : at.graph) {
-    const auto* attention = std::get_if<graph::Attention>(&other.body);
-    const bool scores_alone = attention && attention->v_dim == 0;  // of an indexer
-    if (attention && !scores_alone && other.layer_kind == at.op.layer_kind) return attention;
-  }
-  return nullptr;
-}
 
 Row row(const graph::Gemm& g, const Place&) {
   if (g.joined.any()) return "has element-wise work joined to it";
@@ -74,12 +64,13 @@ Row row(const graph::Gemm& g, const Place&) {
 }
 
 // Rows of latent attention have no widths: they are of DeepSeek's.
-Row latent_row(const graph::Attention& a) {
+Row latent_row(const graph::Attention& a, std::string kv_dtype) {
   const measure::LatentShape shape{.phase = a.shared_kv ? measure::Phase::decode : measure::Phase::prefill,
                                    .batch = a.sequences,
                                    .q_len = a.q_tokens,
                                    .kv_len = a.context + a.q_tokens,
-                                   .heads = a.heads};
+                                   .heads = a.heads,
+                                   .kv_dtype = std::move(kv_dtype)};
   Row row = measure::row_of(a.activation, shape);
   const std::vector<graph::Op> ops = measure::ops_of(std::get<OpRow>(row), {});
   const auto& same = std::get<graph::Attention>(ops.front().body);
@@ -96,12 +87,13 @@ Row row(const graph::Attention& a, const Place&) {
   const std::int64_t keys = a.keys > 0 ? a.keys : a.context + a.q_tokens;
   if (a.picked || a.v_dim == 0) return "chooses its keys";
   if (a.pool > 1) return "has keys of several tokens";
-  if (a.window && *a.window < keys) return "has a sliding window";
-  const model::ElementFormat own = model::element_format(a.activation);
-  if (a.keys == 0 && (a.cached.keys != own || a.cached.values != own)) {
+  const bool cached = a.keys == 0;
+  const std::optional<Dtype> stored = cached ? dtype_of(a.cached.keys) : a.activation;
+  if (!stored || (cached && a.cached.keys != a.cached.values)) {
     return fmt::format("reads a cache stored as {}", a.cached.name());
   }
-  if (a.qk_dim != a.v_dim || a.shared_kv) return latent_row(a);
+  std::string kv_dtype = *stored == a.activation ? std::string() : std::string(name(*stored));
+  if (a.qk_dim != a.v_dim || a.shared_kv) return latent_row(a, std::move(kv_dtype));
   const bool decode = a.keys == 0 && a.q_tokens == 1;
   return measure::row_of(a.activation,
                          measure::AttentionShape{.phase = decode ? measure::Phase::decode : measure::Phase::prefill,
@@ -111,7 +103,9 @@ Row row(const graph::Attention& a, const Place&) {
                                                  .heads = a.heads,
                                                  .kv_heads = a.kv_heads,
                                                  .head_dim = a.qk_dim,
-                                                 .causal = a.keys == 0});
+                                                 .causal = cached,
+                                                 .kv_dtype = std::move(kv_dtype),
+                                                 .window = a.window && *a.window < keys ? *a.window : 0});
 }
 
 Row row(const graph::Vector& v, const Place& at) {
@@ -122,7 +116,7 @@ Row row(const graph::Vector& v, const Place& at) {
     return fmt::format("reads and writes other tensors than {} does", graph::name(v.kind));
   }
   measure::VectorShape shape{.layer = std::string(graph::name(v.kind)), .tokens = v.rows, .width = v.width};
-  const graph::Attention* attention = v.kind == graph::VectorKind::rope ? attention_of(at) : nullptr;
+  const graph::Attention* attention = v.kind == graph::VectorKind::rope ? at.attention : nullptr;
   if (attention && v.rows % (attention->heads + attention->kv_heads) == 0) {
     shape.heads = attention->heads;
     shape.kv_heads = attention->kv_heads;
@@ -130,14 +124,14 @@ Row row(const graph::Vector& v, const Place& at) {
   return measure::row_of(v.activation, std::move(shape));
 }
 
-Row row(const graph::Gather& g, const Place& at) {
+Row row(const graph::Gather& g, const Place&) {
   if (scheme_of(*g.table, g.activation) != std::string()) return "looks up a table of another type";
-  return measure::row_of(g.activation, measure::GatherShape{g.rows, g.width, at.vocabulary});
+  return measure::row_of(g.activation, measure::GatherShape{g.rows, g.width, g.entries});
 }
 
 Row row(const graph::Copy& c, const Place& at) {
   const std::optional<Dtype> dtype = dtype_of(c.from);
-  const graph::Attention* attention = attention_of(at);
+  const graph::Attention* attention = at.attention;
   if (!c.to_cache || !attention || !dtype || c.from != c.to || c.read_elements != c.write_elements) {
     return "no replay of such copies";
   }
@@ -165,12 +159,12 @@ Row row(const graph::Convolution&, const Place&) { return "no replay of convolut
 Row row(const graph::Overhead&, const Place&) { return "is no op"; }
 
 // Of a product and the sum over ranks that runs beside it: one kernel does both.
-std::optional<OpRow> joint_row(const graph::Op& product, const graph::Op& sum, const graph::Graph& graph) {
+std::optional<OpRow> joint_row(const graph::Op& product, const graph::Op& sum) {
   const auto* collective = std::get_if<graph::Collective>(&sum.body);
   if (!collective || !sum.overlaps || collective->kind != graph::CollectiveKind::all_reduce) return std::nullopt;
   const auto* gemm = std::get_if<graph::Gemm>(&product.body);
   if (!gemm || product.count != sum.count) return std::nullopt;
-  const Row row = row_of(product, graph, 0);
+  const Row row = row_of(product, nullptr);
   if (!std::holds_alternative<OpRow>(row)) return std::nullopt;
   OpRow joint = std::get<OpRow>(row);
   auto& shape = std::get<measure::GemmShape>(joint.shape);
@@ -195,12 +189,12 @@ std::size_t place(Step& step, std::map<std::string, std::size_t>& known, const s
 
 }  // namespace
 
-Row row_of(const graph::Op& op, const graph::Graph& graph, std::int64_t vocabulary) {
+Row row_of(const graph::Op& op, const graph::Attention* attention) {
   if (op.place == graph::Place::host || op.place == graph::Place::link) return "runs on the host";
-  return std::visit([&](const auto& body) { return row(body, Place{op, graph, vocabulary}); }, op.body);
+  return std::visit([&](const auto& body) { return row(body, Place{op, attention}); }, op.body);
 }
 
-Step step_of(const graph::Graph& graph, std::int64_t vocabulary, Sums sums) {
+Step step_of(const graph::Graph& graph, Sums sums) {
   Step step;
   std::map<std::string, std::size_t> known;
   for (std::size_t i = 0; i < graph.size();) {
@@ -213,13 +207,14 @@ Step step_of(const graph::Graph& graph, std::int64_t vocabulary, Sums sums) {
     for (; i < end; ++i) {
       const graph::Op& op = graph[i];
       if (std::holds_alternative<graph::Overhead>(op.body)) continue;
-      if (const auto joint = sums == Sums::joint && i + 1 < end ? joint_row(op, graph[i + 1], graph) : std::nullopt) {
+      if (const auto joint = sums == Sums::joint && i + 1 < end ? joint_row(op, graph[i + 1]) : std::nullopt) {
         const std::string name = fmt::format("{}+{}", op.name, graph[i + 1].name);
         block.places.push_back({place(step, known, name, op.count, *joint), op.count / block.times});
         ++i;
         continue;
       }
-      const std::size_t at = place(step, known, std::string(op.name), op.count, row_of(op, graph, vocabulary));
+      const std::size_t at =
+          place(step, known, std::string(op.name), op.count, row_of(op, attention_beside(op, graph)));
       block.places.push_back({at, op.count / block.times});
     }
     if (!block.places.empty()) step.blocks.push_back(std::move(block));

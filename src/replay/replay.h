@@ -50,16 +50,28 @@ struct Step {
   std::vector<StepBlock> blocks;
 };
 
-// The row that names the op, or why there is none. `graph`: where the op is from, whose attention says how a rotated
-// tensor divides into heads; `vocabulary`: rows of the table that tokens are looked up in. A product's bias is left out
-// of its row, as is its reading by several experts: these are as many products of equal size.
-std::variant<measure::OpRow, std::string> row_of(const graph::Op& op, const graph::Graph& graph,
-                                                 std::int64_t vocabulary);
+// The row that names the op, or why there is none. `attention`: of its layer, which says how a rotated tensor and a
+// cache divide into heads; null: there is none. A product's bias is left out of its row, as is its reading by several
+// experts: these are as many products of equal size.
+std::variant<measure::OpRow, std::string> row_of(const graph::Op& op, const graph::Attention* attention);
+// Of the ops of a step, the attention in the layer of one of them, null without; but for that of an indexer, which has
+// scores alone.
+const graph::Attention* attention_beside(const graph::Op& op, const auto& ops, const auto& op_of) {
+  for (const auto& each : ops) {
+    const graph::Op& other = op_of(each);
+    const auto* attention = std::get_if<graph::Attention>(&other.body);
+    if (attention && attention->v_dim > 0 && other.layer_kind == op.layer_kind) return attention;
+  }
+  return nullptr;
+}
+inline const graph::Attention* attention_beside(const graph::Op& op, const graph::Graph& graph) {
+  return attention_beside(op, graph, [](const graph::Op& same) -> const graph::Op& { return same; });
+}
 
 // Runtime overhead is no op and is left out. Sums::joint: a product and the sum over ranks that runs beside it are one
 // row, for backends that have a kernel of both.
 enum class Sums : bool { apart, joint };
-Step step_of(const graph::Graph& graph, std::int64_t vocabulary, Sums sums = Sums::apart);
+Step step_of(const graph::Graph& graph, Sums sums = Sums::apart);
 // Every row once, in order of first appearance.
 Step list_of(const std::vector<measure::OpRow>& rows);
 

@@ -1,9 +1,12 @@
 #include "result/measured.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/integer.h"
+#include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cost/work.h"
@@ -25,7 +28,7 @@ constexpr const char* kBy =
     "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
     "\"runtime_phase\", \"runtime_batch_band\", \"hardware_phase\", \"backend\", \"era\", \"cards\", "
     "\"offload\"; figures of servers by \"metric\", \"metric_hardware\", \"metric_model\", \"metric_tp\", "
-    "\"metric_load\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
+    "\"metric_load\"; kernels by \"op\", \"mode\", \"kernel\", \"m_band\", \"site\" (n and k), \"layout\" "
     "(heads), \"collective\"";
 
 Type fields_of(Fields<Errors> f) {
@@ -257,6 +260,8 @@ Type fields_of(Fields<measure::Calibration> f) {
       .of<static_cast<std::vector<ParameterFitted> (*)(const C&)>(&parameters_of)>("parameters",
                                                                                    "those that a row depends on")
       .of<&correlated>("correlations", "parameters that the rows know only together")
+      .of("before", "errors of the profile that the fit starts from, on rows of ops and steps",
+          [](const C& c) { return ErrorSection{&c.before}; })
       .of("residuals", "errors of the fit to all rows", [](const C& c) { return ErrorSection{&c.residuals}; })
       .of<&C::left_out>("cross_validation",
                         "rows predicted without their group; the profile stores those by phase and op. Two of them "
@@ -399,6 +404,25 @@ Type fields_of(Fields<import::Imported> f) {
 }
 
 // ---- replay
+
+std::optional<Map<Value>> measured_columns(const estimate::Phase& phase, std::size_t op) {
+  const graph::Op& one = phase.ops[op].op;
+  const auto op_of = [](const estimate::OpEstimate& each) -> const graph::Op& { return each.op; };
+  const auto found = replay::row_of(one, replay::attention_beside(one, phase.ops, op_of));
+  const auto* op_row = std::get_if<measure::OpRow>(&found);
+  if (op_row == nullptr) return std::nullopt;
+  const measure::Row row{.hardware = {}, .of = *op_row, .latency = {}, .extra = {}};
+  Map<Value> columns;
+  const std::vector<std::string_view> names = measure::row_columns();
+  const std::vector<measure::Cell> cells = measure::row_cells(row);
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const Value value = match(
+        cells[c], [](std::string_view text) -> Value { return std::string(text); },
+        [](std::int64_t number) -> Value { return d(number); }, [](auto same) -> Value { return same; });
+    if (value.index() != 0 && value != Value(std::string())) columns.emplace_back(names[c], value);
+  }
+  return columns;
+}
 
 cost::Work ReplayedOp::work() const {
   cost::Work work;

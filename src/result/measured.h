@@ -10,7 +10,7 @@
 #include "measure/calibrate.h"
 #include "measure/validation.h"
 #include "replay/replay.h"
-#include "result/field.h"
+#include "result/parts.h"
 
 namespace llmperf::result {
 
@@ -53,6 +53,9 @@ struct ImportedType {
 Type fields_of(Fields<ImportedType> f);
 std::vector<ImportedType> types_of(const import::Imported& imported);
 std::vector<std::string> warnings_of(const import::Imported& imported);
+
+// OpColumns of any phase.
+std::optional<Map<Value>> measured_columns(const estimate::Phase& phase, std::size_t op);
 
 // An op of a replay, in a phase.
 struct ReplayedOp {

@@ -301,6 +301,9 @@ Type fields_of(Fields<PhaseOp> f) {
       .only_when([](const O& o) { return o.of.also == Also::purpose; })
       .of("hidden_s", "of training: what of its time runs beside others", [](const O& o) { return o.op().op->hidden; })
       .only_when([](const O& o) { return o.of.also == Also::hidden; })
+      .json("row", "only where ops are asked for: the columns of a measurement of the op; null where none can say it",
+            [](const O& o) { return o.of.columns(o.phase(), o.index); })
+      .only_when([](const O& o) { return o.of.columns != nullptr; })
       .row("share: %", "of the phase's time", [](const O& o) { return o.op().op->step_time() / o.phase().time; })
       .row("axis", "of an exchange", [](const O& o) { return collective(o)->axis; })
       .when([](const O& o) { return collective(o) != nullptr; })
@@ -340,10 +343,11 @@ std::vector<PhaseOp> ops_of(const PhaseResult& phase) {
   return ops;
 }
 
-std::vector<PhaseResult> phases_of(const estimate::Outcome& outcome, const cost::Cluster& cluster, Also also) {
+std::vector<PhaseResult> phases_of(const estimate::Outcome& outcome, const cost::Cluster& cluster, Also also,
+                                   OpColumns columns) {
   std::vector<PhaseResult> phases;
   if (!outcome.fits) return phases;
-  for (const estimate::Phase& phase : outcome.phases) phases.push_back({&phase, &cluster, also});
+  for (const estimate::Phase& phase : outcome.phases) phases.push_back({&phase, &cluster, also, columns});
   return phases;
 }
 

@@ -51,6 +51,9 @@ inline std::optional<BandOf> band_of(const std::optional<Band>& band, Seconds ti
 
 using Bands = Map<std::optional<BandOf>>;
 
+// Of an op of a phase, the columns of measurements that say what was measured; nothing: no row says it.
+using OpColumns = std::optional<Map<Value>> (*)(const estimate::Phase& phase, std::size_t op);
+
 // What the results of one setup have in common.
 struct Answer {
   Answer(const estimate::Platform& platform, std::string what)
@@ -59,7 +62,8 @@ struct Answer {
         cluster(platform.charged_cluster()) {}
   std::string label;  // what the numbers are
   std::string runtime;
-  cost::Cluster cluster;  // as exchanges are charged
+  cost::Cluster cluster;        // as exchanges are charged
+  OpColumns columns = nullptr;  // that ops come with, where they do
 };
 
 // The price that costs rest on.
@@ -112,6 +116,7 @@ struct PhaseResult {
   const estimate::Phase* phase;
   const cost::Cluster* cluster;
   Also also = Also::nothing;
+  OpColumns columns = nullptr;
 };
 struct PhaseOp {
   PhaseResult of;
@@ -121,7 +126,8 @@ struct PhaseOp {
 };
 std::vector<PhaseOp> ops_of(const PhaseResult& phase);
 // Of a workload's phases, one after the other.
-std::vector<PhaseResult> phases_of(const estimate::Outcome& outcome, const cost::Cluster& cluster, Also also);
+std::vector<PhaseResult> phases_of(const estimate::Outcome& outcome, const cost::Cluster& cluster, Also also,
+                                   OpColumns columns);
 // How an exchange between devices runs.
 struct Exchanged {
   const graph::Collective* collective;
@@ -201,7 +207,7 @@ template <class R>
 Fields<R> with_phases(Fields<R> fields, Doc phases_doc) {
   return std::move(fields)
       .of("roofs", "what the device could do at best", [](const R& r) { return Roofs{r.setup->device}; })
-      .of("phases", phases_doc, [](const R& r) { return phases_of(*r.estimate, r.cluster, R::kAlso); })
+      .of("phases", phases_doc, [](const R& r) { return phases_of(*r.estimate, r.cluster, R::kAlso, r.columns); })
       .of("notes", "substitutions, as text", [](const R& r) { return r.setup->notes; });
 }
 

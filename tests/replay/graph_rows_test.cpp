@@ -26,7 +26,7 @@ struct Built {
     setup = estimate::make_setup(model, device, choices);
     graph::build_step(setup.execution, {&group, 1}, graph::Part::all, graph);
   }
-  replay::Step step(replay::Sums sums = replay::Sums::apart) const { return replay::step_of(graph, model.vocab, sums); }
+  replay::Step step(replay::Sums sums = replay::Sums::apart) const { return replay::step_of(graph, sums); }
 };
 
 const replay::DistinctOp& op_named(const replay::Step& step, const std::string& name) {
@@ -61,7 +61,7 @@ TEST_CASE("a row asks for the work of the op it is of", "[graph_rows]") {
     for (const graph::SequenceGroup& group : {graph::SequenceGroup{1, 128, 0}, graph::SequenceGroup{3, 1, 500}}) {
       const Built built(name, group);
       for (const graph::Op& op : built.graph) {
-        const auto row = replay::row_of(op, built.graph, built.model.vocab);
+        const auto row = replay::row_of(op, replay::attention_beside(op, built.graph));
         if (!std::holds_alternative<OpRow>(row)) continue;
         INFO(name << " " << op.name << " " << measure::describe(std::get<OpRow>(row)));
         const graph::Op again = measure::ops_of(std::get<OpRow>(row), {}).front();
@@ -86,7 +86,7 @@ TEST_CASE("a recurrence is a row of its shape, and a row asks for its work again
     std::size_t scans = 0;
     for (const graph::Op& op : built.graph) {
       if (!std::holds_alternative<graph::Scan>(op.body)) continue;
-      const auto row = replay::row_of(op, built.graph, built.model.vocab);
+      const auto row = replay::row_of(op, replay::attention_beside(op, built.graph));
       const graph::Op again = measure::ops_of(std::get<OpRow>(row), {}).front();
       CHECK(cost::work_of(again, {}).matrix.value == cost::work_of(op, {}).matrix.value);
       CHECK(cost::work_of(again, {}).bytes().value == cost::work_of(op, {}).bytes().value);
@@ -104,7 +104,7 @@ TEST_CASE("latent attention is expanded over a prompt and absorbed for new token
     CHECK(text(op_named(built.step(), "attention")) == expected);
     for (const graph::Op& op : built.graph) {
       if (!std::holds_alternative<graph::Attention>(op.body)) continue;
-      const auto row = replay::row_of(op, built.graph, built.model.vocab);
+      const auto row = replay::row_of(op, replay::attention_beside(op, built.graph));
       const graph::Op again = measure::ops_of(std::get<OpRow>(row), {}).front();
       CHECK(cost::work_of(again, {}).matrix.value == cost::work_of(op, {}).matrix.value);
       CHECK(cost::work_of(again, {}).bytes().value == cost::work_of(op, {}).bytes().value);
@@ -156,7 +156,7 @@ TEST_CASE("an op that a row cannot name says why", "[graph_rows]") {
       auto* attention = std::get_if<graph::Attention>(&op.body);
       if (!attention) continue;
       attention->v_dim = 256;
-      const auto row = replay::row_of(op, built.graph, built.model.vocab);
+      const auto row = replay::row_of(op, replay::attention_beside(op, built.graph));
       CHECK(std::get<std::string>(row) == "is latent attention of other widths than 576 and 512");
     }
   }
@@ -194,6 +194,28 @@ TEST_CASE("a list has every op once", "[graph_rows]") {
   const OpRow a{"gemm", Dtype::bf16, measure::GemmShape{1, 2, 3, 1, {}}};
   const OpRow b{"gemm", Dtype::bf16, measure::GemmShape{1, 2, 4, 1, {}}};
   CHECK(replay::list_of({a, b, a}).ops.size() == 2);
+}
+
+TEST_CASE("windows and caches of another type are columns of attention's row", "[graph_rows]") {
+  estimate::Choices choices;
+  choices.kv = "fp8";
+  const Built narrow("qwen1.5-0.5b", {2, 1, 128}, choices);
+  CHECK(text(op_named(narrow.step(), "attention")) ==
+        "attention_decode bf16 batch 2 q 1 kv 129 heads 16/16 x 64 cache fp8");
+  const Built sliding("mistral-7b-v0.1", {1, 1, 8191});
+  CHECK(text(op_named(sliding.step(), "attention")) ==
+        "attention_decode bf16 batch 1 q 1 kv 8192 heads 32/8 x 128 window 4096");
+  const Built shorter("mistral-7b-v0.1", {1, 1, 1000});  // which is no window
+  CHECK(text(op_named(shorter.step(), "attention")) == "attention_decode bf16 batch 1 q 1 kv 1001 heads 32/8 x 128");
+  for (const Built* built : {&narrow, &sliding}) {
+    for (const graph::Op& op : built->graph) {
+      if (!std::holds_alternative<graph::Attention>(op.body)) continue;
+      const auto row = replay::row_of(op, replay::attention_beside(op, built->graph));
+      const graph::Op again = measure::ops_of(std::get<OpRow>(row), {}).front();
+      CHECK(cost::work_of(again, {}).matrix.value == cost::work_of(op, {}).matrix.value);
+      CHECK(cost::work_of(again, {}).bytes().value == cost::work_of(op, {}).bytes().value);
+    }
+  }
 }
 
 }  // namespace llmperf::graph_rows_test

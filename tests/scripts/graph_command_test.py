@@ -188,15 +188,13 @@ class Graph(ProgramTest):
         self.refused(CUSTOM, "missing.yaml", "--custom-calls", "missing.yaml")
 
     def test_the_model_found_in_a_program_can_be_estimated(self):
-        text = self.output("graph", DECODER, *HW, "--emit-model", "-")
-        self.output("graph", DECODER, *HW, "--emit-model", "found.yaml")
-        with open(self.path("found.yaml"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), text)
+        self.write("found.yaml", self.output("graph", DECODER, *HW, "--emit", "model"))
         estimate = self.json("estimate", "--model", "./found.yaml", *HW, "--runtime", "none", "--prompt", "128", "--gen", "1")
         self.assertTrue(estimate["schema"].startswith("llmperf."))
         shown = self.output("show", "model", "./found.yaml")
         self.assertIn("1024", shown)
-        self.assert_error(self.run_program("graph", SPMD, *HW, "--emit-model", "none.yaml"), USAGE)
+        self.assert_error(self.run_program("graph", SPMD, *HW, "--emit", "model"), USAGE)
+        self.assert_error(self.run_program("graph", SPMD, *HW, "--emit", "rows"), USAGE, "model")
 
     def test_what_does_not_fit_is_reported_and_exits_3(self):
         text = PRODUCT.replace("8x16", "8x160000000000").replace("4x16x", "4x160000000000x")

@@ -81,6 +81,162 @@ class Lists(Replay):
         self.assertIn("fp8", done.stdout)
 
 
+# A Python that has PyTorch, as far as the command knows: it writes the rows it was given, 10 us and more each, and does as
+# it is told.
+FAKE = r"""#!/usr/bin/env python3
+import csv, io, os, re, sys
+text = open(sys.argv[1], encoding="utf-8").read()
+rows = list(csv.DictReader(io.StringIO(re.search(r'ROWS = \"""\\\n(.*?)\"""', text, re.S).group(1))))
+out = sys.argv[sys.argv.index("-o") + 1]
+print("arguments:", " ".join(sys.argv[2:]))
+behaviour = os.environ.get("FAKE", "")
+if behaviour == "nothing": sys.exit(1)
+columns = [c for c in rows[0] if c != "value"] + ["latency_us", "spread_us", "repetitions", "kernel", "mode"]
+with open(out, "w", encoding="utf-8") as file:
+    file.write("# device: a fake\n")
+    writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for i, row in enumerate(rows[:2] if behaviour else rows):
+        size = float(row["m"] or row["batch"] or 64) * float(row["n"] or 64) * float(row["k"] if row["op"] == "gemm" else row["kv_len"] or 8)
+        writer.writerow({**row, "latency_us": 10 + size / 1e6, "spread_us": 1, "repetitions": 5, "kernel": "fake", "mode": "eager"})
+if behaviour == "sleep":
+    import time
+    open(out + ".there", "w").close()
+    time.sleep(600)
+if behaviour.isdigit(): sys.exit(int(behaviour))
+"""
+
+
+class Emitted(Replay):
+    def emitted(self, *words):
+        return self.output("replay", "-m", MODEL, "--hw", "h100-sxm", "--prompt", "16", *words)
+
+    def test_rows_are_the_ops_that_estimate_names(self):
+        rows = list(csv.DictReader(self.emitted("--emit", "rows").splitlines()))
+        self.assertEqual({row["hardware"] for row in rows}, {"h100-sxm"})
+        self.assertEqual(len({tuple(row[c] for c in row if c not in ("name", "count", "value")) for row in rows}), len(rows))
+        words = ["-m", MODEL, "--hw", "h100-sxm", "--runtime", "replay", "--prompt", "16", "--gen", "2"]
+        document = self.json("estimate", *words, "--detail", "ops")
+        named = [op for phase in document["phases"] for op in phase["ops"] if op["kind"] != "overhead"]
+        for op in named:
+            said = {column: str(cell) for column, cell in op["row"].items()}
+            same = [row for row in rows if all(row.get(c, "") == v for c, v in said.items() if v != "True")]
+            self.assertEqual(len(same), 1, said)
+            self.assertIn(op["name"], same[0]["name"].split("+"))
+        self.assertNotIn("row", self.json("estimate", *words)["phases"][0]["ops"][0])
+
+    def test_the_program_is_python_with_the_rows_in_it(self):
+        text = self.emitted("--emit", "torch")
+        names = {}
+        exec(compile(text[:text.index("SHAPE = (")].replace("import torch", "import math"), "replay.py", "exec"), names)
+        self.assertIn("prompt 16", names["WHAT"])
+        rows = list(csv.DictReader(names["ROWS"].splitlines()))
+        self.assertEqual(names["ROWS"], self.emitted("--emit", "rows"))
+        steps = __import__("json").loads(names["STEPS"])
+        self.assertEqual([step["columns"]["phase"] for step in steps], ["prefill", "decode"])
+        executed = {}
+        for times, places in steps[0]["blocks"] + steps[1]["blocks"]:
+            for row, count in places:
+                executed[row] = executed.get(row, 0) + times * count
+        self.assertEqual(executed, {i: int(row["count"]) for i, row in enumerate(rows) if row["count"]})
+        self.output("replay", "-m", MODEL, "--hw", "h100-sxm", "--prompt", "16", "--emit", "torch", "-o", "p.py")
+        with open(self.path("p.py"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), text)
+
+    def test_a_list_is_emitted_as_it_is(self):
+        rows = self.output("replay", "--ops", self.write("ops.csv", OPS), "--hw", "h100-sxm", "--emit", "rows").splitlines()
+        self.assertEqual([line.split(",")[1] for line in rows[1:]], ["gemm", "attention_decode", "vector:rms_norm", "gemm"])
+
+    def test_every_op_of_the_campaign_is_one_that_can_be_replayed(self):
+        script = os.path.join(ROOT, "scripts", "campaign.py")
+        self.write("ops.csv", subprocess.run([script, "h100-sxm"], capture_output=True, encoding="utf-8", check=True).stdout)
+        rows = list(csv.DictReader(self.output("replay", "--ops", "ops.csv", "--hw", "h100-sxm", "--emit", "rows").splitlines()))
+        with open(os.path.join(ROOT, "docs", "replay.md"), encoding="utf-8") as file:
+            self.assertIn(f"the ops that say most about one, {len(rows)} of them", file.read())
+        self.assertEqual([row["m"] for row in rows if row["power"] == "sustained"], ["8192"])
+        unknown = [row["op"] for row in rows if not row["value"]]  # the profile predicts all others
+        self.assertLess(len(unknown), 10, unknown)
+
+    def test_what_does_not_go_together_is_told(self):
+        for words, said in ((["--emit", "rows"], "--hw"), (["--emit", "model", "--hw", "h100-sxm"], "--emit"),
+                            (["--emit", "rows", "--hw", "h100-sxm", "--whole-step"], "--whole-step"),
+                            (["--emit", "rows", "--hw", "h100-sxm", "--backend", "torch"], "--backend"),
+                            (["--emit", "rows", "--hw", "h100-sxm", "--json"], "--json"),
+                            (["--seconds", "5"], "--seconds"), (["--backend", "torch", "-o", "r.csv"], "--hw"),
+                            (["--backend", "torch", "--hw", "h100-sxm", "--threads", "2"], "--threads"),
+                            (["--backend", "torch", "--hw", "h100-sxm"], "-o rows.csv")):
+            with self.subTest(words=words):
+                self.assert_error(self.run_program("replay", "-m", MODEL, *words), 2, said)
+        self.assert_error(self.run_program("replay", "--self-test", "--backend", "torch"), 2, "--self-test")
+
+
+class ThroughPython(Replay):
+    def setUp(self):
+        super().setUp()
+        self.python = os.path.join(self.folder, "python")
+        self.write("python", FAKE)
+        os.chmod(self.python, 0o755)
+
+    def torch(self, *words, **environment):
+        words = [PROGRAM, "replay", "-m", MODEL, "--hw", "h100-sxm", "--prompt", "16", "--backend", "torch", "--python", self.python,
+                 *words]
+        return subprocess.run(words, cwd=self.folder, env={**os.environ, **environment}, timeout=self.seconds,
+                              stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False)
+
+    def test_what_it_measured_is_kept_and_predicted(self):
+        done = self.torch("-o", "r.csv", "--seconds", "7", "--page", "16", "--device", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "arguments: --seconds 7 -o /.*/r.csv --device :2 --page 16")
+        self.assertIn("Predicted against measured", done.stdout)
+        self.assertGreater(len(self.rows("r.csv")), 20)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["python", "r.csv"])
+
+    def test_a_profile_is_fitted_to_it(self):
+        done = self.torch("-o", "r.csv", "--calibrate", "p.yaml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for text in ("error, before", "error, left out", "eager.rms_norm"):
+            self.assertIn(text, done.stdout)
+        self.output("estimate", "-m", MODEL, "--hw", "h100-sxm", "--runtime", "./p.yaml", "--prompt", "16")
+        with open(self.path("p.yaml"), encoding="utf-8") as file:
+            self.assertIn("eager: true", file.read())
+
+    def test_a_run_that_fails_or_is_ended_keeps_what_it_has(self):
+        for behaviour, status in (("1", FAILED), ("130", FAILED)):
+            with self.subTest(behaviour=behaviour):
+                done = self.torch("-o", "r.csv", "--calibrate", "p.yaml", FAKE=behaviour)
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertEqual(len(self.rows("r.csv")), 2)
+                self.assertFalse(os.path.exists(self.path("p.yaml")))
+                self.assertIn("Predicted against measured", done.stdout)
+        done = self.torch("-o", "n.csv", FAKE="nothing")
+        self.assertEqual((done.returncode, done.stdout), (FAILED, ""))
+        self.assertIn("ended with status 1", done.stderr)
+
+    def test_what_ends_the_command_ends_the_program(self):
+        for sign, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            with self.subTest(sign=sign):
+                words = [PROGRAM, "replay", "-m", MODEL, "--hw", "h100-sxm", "--prompt", "16", "--backend", "torch", "--python",
+                         self.python, "-o", f"{status}.csv"]
+                with subprocess.Popen(words, cwd=self.folder, env={**os.environ, "FAKE": "sleep"}, stdout=-1, stderr=-1) as process:
+                    while not os.path.exists(self.path(f"{status}.csv.there")):
+                        time.sleep(0.01)
+                    process.send_signal(sign)  # to it alone
+                    said = process.communicate(timeout=self.seconds)
+                self.assertEqual(process.returncode, status, said)
+                self.assertEqual(len(self.rows(f"{status}.csv")), 2)
+
+    def test_files_are_files_and_not_built_in(self):
+        done = self.torch("-o", "rtx4090-ops", "--calibrate", "vllm")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("replay on h100-sxm", done.stdout)
+        self.assertTrue({"rtx4090-ops", "vllm"} <= set(os.listdir(self.folder)))
+
+    def test_no_such_python(self):
+        done = self.run_program("replay", "-m", MODEL, "--hw", "h100-sxm", "--backend", "torch", "--python", "./nobody", "-o",
+                                "r.csv")
+        self.assert_error(done, FAILED, "cannot run './nobody'", "--python")
+
+
 class Models(Replay):
     def test_a_step_is_replayed_op_by_op_and_as_a_whole(self):
         document = self.replay("-m", MODEL, *FP32, "--prompt", "16", "--whole-step", "-o", "./t.csv")

@@ -52,7 +52,7 @@ FILES = [(words, "--export", name) for words in REPORTS for name in ("a.json", "
     (["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1-8*2"], "--export", "a.csv"),
     (["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1-8*2"], "--export", "a.json"),
     (MAP, "--svg", "a.svg"),
-    (["graph", "program.mlir", "--hw", "rtx4090"], "--emit-model", "a.yaml"),
+    (["replay", "-m", "qwen1.5-0.5b", "--hw", "rtx4090", "--emit", "rows"], "-o", "a.csv"),
     (["calibrate", "rtx4090-ops", "--hw", "rtx4090"], "-o", "a.yaml"),
     (["import", "nccl-tests", "all_reduce_perf.txt", "--ranks", "8"], "-o", "a.csv"),
     (["replay", "--sweep", "gemm", "--dtype", "fp32", "--hw", "ryzen-7950x"], "-o", "a.csv"),

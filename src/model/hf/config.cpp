@@ -495,7 +495,7 @@ const Family* family_of(Reader& reader, const descriptor::Document& document, co
     return nullptr;
   }
   const std::vector<std::string> likely = likely_families(document, model_type);
-  const std::string way_out = "llmperf show model NAME `emit-model` my.yaml writes a descriptor to start from";
+  const std::string way_out = "llmperf show model NAME `emit` model > my.yaml writes a descriptor to start from";
   reader.problem("model_type", fmt::format("model_type {} is not supported", quote(model_type)),
                  likely.empty() ? way_out
                                 : fmt::format("nearest by name and keys: {}. If its layers are the same, `assume` {} "

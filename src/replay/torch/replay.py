@@ -17,8 +17,8 @@ try:
 except Exception as error:  # also OSError, of a library that it lacks
   NO_TORCH = str(error) or type(error).__name__
 
-# What is timed. llmperf puts a model's ops between the quotes; here stand examples of every kind. ROWS is in the kernel schema of
-# llmperf's measurements, with what the model calls an op, how often a step executes it, and the seconds of a step that it stands for.
+# What is timed: llmperf puts a model's ops here, in the kernel schema of its measurements; value: seconds of a step that a row stands for.
+DEVICE = ""  # that the rows are for; empty: what torch finds
 WHAT = "examples of every kind of op"
 ROWS = """\
 hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,name,count,value
@@ -57,15 +57,15 @@ hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,dist
 ,all_gather,fp32,,2,,,,,,,,,,,,,,,,,,,,65536,all_gather,,
 ,reduce_scatter,fp32,,2,,,,,,,,,,,,,,,,,,,,65536,reduce_scatter,,
 ,all_to_all,fp32,,2,,,,,,,,,,,,,,,,,,,,65536,all_to_all,,
+,copy_to_device,fp16,,,,,,,,,,,,,,,,,,,,,,65536,weights,,
+,copy_to_host,fp16,,,,,,,,,,,,,,,,,,,,,,65536,kv_cache,,
 """
-# Whole steps: "columns", what their line of measurements says, and "blocks": [[times, [[row, executions], ...]], ...], rows numbered
-# from 0 as they stand in ROWS; a number that no row has is an op that cannot be replayed.
+# Whole steps: what their line of measurements says, and [times, [[row of ROWS from 0, or -1 of an op without one, executions], ...]].
 STEPS = """\
 [{"columns": {"model": "example", "weights": "fp32", "batch": 1, "phase": "prefill", "new_tokens": 64, "context": 0},
   "blocks": [[1, [[27, 1]]], [2, [[15, 1], [0, 1], [21, 1], [28, 1], [7, 1], [23, 1]]]]}]
 """
 
-# ---- Rows.
 SHAPE = ("op dtype weights ranks batch m n k hidden inter topk experts tp ep distribution q_len kv_len heads kv_heads head_dim causal "
          "kv_dtype window bytes power copies page").split()
 WORDS = ("op", "dtype", "weights", "distribution", "causal", "kv_dtype", "power")  # columns that are no numbers
@@ -73,12 +73,11 @@ SILENT = dict(word.split("=") for word in "batch=1 tp=1 ep=1 ranks=1 causal=1 di
 RESULT = "latency_us spread_us repetitions kernel runtime mode sets clock_mhz power_w temperature_c untrusted".split()
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
-HALF = "bf16 fp16"
+HALF, ANY = "bf16, fp16", ", ".join(BYTES)
 PACKAGES = ("torch_npu", "triton", "flash_attn", "flash_attn_interface", "flashinfer", "flash_mla", "fla")
 Tensor = Any
 class Unavailable(Exception): """Why a row cannot run here. It is told, and the next kernel or row is tried."""
-def unless(*pairs: Any) -> str:
-  """Of conditions, each with what is to be said behind it, the first that does not hold; empty where all do."""
+def unless(*pairs: Any) -> str:  # of conditions, each with what is to be said behind it, the first that does not hold; or empty
   return next((str(why) for holds, why in zip(pairs[::2], pairs[1::2]) if not holds), "")
 
 class Row:
@@ -86,14 +85,12 @@ class Row:
     self.cells, self.index = cells, index
     self.op = "all_to_all" if self.text("op") == "alltoall" else self.text("op")
     self.dtype, self.exchanges = self.text("dtype") or "fp16", self.op in (*COLLECTIVES, "matmul_all_reduce")
-    self.family = "collective" if self.op in COLLECTIVES else re.sub(r"_(prefill|decode|products)$", "", self.op.split(":")[0])
+    self.family = "collective" if self.op in COLLECTIVES else re.sub(r"_(prefill|decode|products|to_\w+)$", "", self.op.split(":")[0])
   def text(self, column: str) -> str: return self.cells.get(column, "")
   def n(self, column: str, default: int = 0) -> int: return int(float(self.cells.get(column) or default))
   def key(self) -> str:  # cells that say no more than empty ones are left out
     return " ".join([self.op, self.dtype] + [f"{c}={self.text(c)}" for c in SHAPE[2:] if self.text(c) not in ("", SILENT.get(c))])
-  def __str__(self) -> str:
-    words = [self.op, self.dtype, self.text("weights")] + [f"{c} {self.text(c)}" for c in SHAPE[3:] if self.text(c)]
-    return " ".join(filter(None, words)) + (f" ({self.text('name')[:60]})" if self.text("name") else "")
+  def __str__(self) -> str: return self.key() + (f" ({self.text('name')[:60]})" if self.text("name") else "")
   def problem(self) -> str:  # what makes the line no row, empty where it is one
     wrong = [c for c in SHAPE if c not in WORDS and not re.fullmatch(r"(?a:\d{1,15}(\.0*)?)?", self.text(c))]
     lacking = [c for c in getattr(FAMILIES.get(self.family), "sizes", "").split() if not wrong and not self.n(c)]
@@ -106,12 +103,10 @@ def parse(text: str) -> Tuple[List[str], List[Row], List[str]]:
   lines = [(i, cells_of(line)) for i, line in enumerate(text.split("\n"), 1) if line.strip() and not line.startswith("#")]
   columns = lines[0][1] if lines else []
   if columns.count("op") != 1 or len(set(columns)) < len(columns): raise ValueError("the first line has no column 'op', or one twice")
-  told = [(number, Row(dict(zip(columns, cells)), index), len(cells)) for index, (number, cells) in enumerate(lines[1:])]
-  wrong = {r.index: f"line {i}: {unless(n == len(columns), f'{n} cells under {len(columns)} columns') or r.problem()}" for i, r, n in told
-           if n != len(columns) or r.problem()}
-  return columns, [r for _, r, _ in told if r.index not in wrong], list(wrong.values())
+  read = [(number, Row(dict(zip(columns, cells)), index), len(cells)) for index, (number, cells) in enumerate(lines[1:])]
+  told = [(i, row, unless(n == len(columns), f"{n} cells under {len(columns)} columns") or row.problem()) for i, row, n in read]
+  return columns, [row for _, row, why in told if not why], [f"line {i}: {why}" for i, _, why in told if why]
 
-# ---- The device.
 def package(name: str) -> Any: return importlib.import_module(name)
 def content_of(path: str) -> str: return pathlib.Path(path).read_text(encoding="utf-8-sig", errors="replace")
 def found_in(path: str, pattern: str) -> str: return quietly(lambda: re.findall(pattern, content_of(path), re.M)[0].strip(), "")
@@ -120,13 +115,10 @@ def quietly(call: Callable[[], Any], otherwise: Any = None) -> Any:
   except Exception: return otherwise
 @functools.lru_cache(maxsize=None)  # what is broken may take seconds to say so
 def missing(names: str) -> str:  # the first of "module:attribute ..." that is not there, or is broken; empty where all are
-  for module, _, path in (name.partition(":") for name in names.split()):
-    found = quietly(lambda: functools.reduce(getattr, filter(None, path.split(".")), package(module)))
-    if found is None: return f"{module}.{path}".strip(".")
-  return ""
+  there = lambda module, _, path: functools.reduce(getattr, filter(None, path.split(".")), package(module))
+  return next((name.replace(":", ".") for name in names.split() if quietly(lambda: there(*name.partition(":"))) is None), "")
 
-class Device:
-  """What torch has: its clock, its memory, its sensors, and whether it captures graphs."""
+class Device:  # what torch has: its clock, its memory, its sensors, and whether it captures graphs
   def __init__(self, kind: str, number: int = 0, cache: int = 0) -> None:
     self.kind, self.number, self.api = kind, number, getattr(torch, kind, None)  # type: str, int, Any
     self.where = torch.device("cpu") if kind == "cpu" else torch.device(kind, number)
@@ -138,8 +130,7 @@ class Device:
     self.name = re.sub(r"[^a-z0-9.]+", "-", self.title.lower()).strip("-") or kind
     properties = quietly(lambda: self.api.get_device_properties(number))
     self.capability: Tuple[int, int] = quietly(lambda: self.api.get_device_capability(number), (0, 0)) if kind == "cuda" else (0, 0)
-    major = 0 if self.hip else self.capability[0]  # AMD's MI300 says 9.4
-    self.hopper, self.groups = major == 9, major >= 9  # the latter: torch's grouped products are a kernel
+    self.major = 0 if self.hip else self.capability[0]  # of NVIDIA's: 9 is Hopper; AMD's MI300 says 9.4
     self.fp8 = "float8_e4m3fnuz" if self.hip and str(getattr(properties, "gcnArchName", "")).startswith("gfx942") else "float8_e4m3fn"
     # Drivers do not tell of AMD's, Ascend's and Intel's last caches, nor of Apple's. A processor's keep a part of twice their size.
     sizes = [found_in(f"/sys/devices/system/cpu/cpu0/cache/index{i}/size", r"^(\d+)K") if kind == "cpu" else "" for i in range(5)]
@@ -147,7 +138,7 @@ class Device:
     known = max(known << 20, int(getattr(properties, "L2_cache_size", 0)), *(int(size or 0) << 10 for size in sizes))
     self.flushed = cache or (8 if kind == "cpu" else 2) * (known or 64 << 20)
     self.graph_class: Any = getattr(self.api, {"cuda": "CUDAGraph", "npu": "NPUGraph", "xpu": "XPUGraph"}.get(kind, "-"), None)
-    self.nvml = quietly(self.nvidia) if kind == "cuda" and not self.hip else None
+    self.nvml: Any = quietly(self.nvidia) if kind == "cuda" and not self.hip else None
   def free(self) -> int:
     told = {"cpu": lambda: int(found_in("/proc/meminfo", r"MemAvailable:\s*(\d+)")) << 10,
             "mps": lambda: self.api.recommended_max_memory() - self.api.current_allocated_memory()}
@@ -156,30 +147,16 @@ class Device:
   def synchronize(self) -> Any: return self.api.synchronize() if self.kind != "cpu" else None
   def tidy(self) -> bool:  # gives unused memory back; false where it cannot: torch captures no more then
     return quietly(lambda: getattr(self.api, "empty_cache", bool)(), self) is not self
-  def stopwatch(self) -> Callable[[Callable[[], Any]], float]:
-    """Starts now. Called, it says the seconds until then, and calls something before it waits. Events of mps time what the host does."""
-    marks = [self.api.Event(enable_timing=True) for _ in range(2)] if self.kind not in ("cpu", "mps") and hasattr(self.api, "Event") else []
-    marks[0].record() if marks else self.synchronize()
-    begin = time.perf_counter()
-    def stop(meanwhile: Callable[[], Any]) -> float:
-      if marks: marks[1].record()
-      meanwhile()
-      self.synchronize()
-      return float(marks[0].elapsed_time(marks[1])) * 1e-3 if marks else time.perf_counter() - begin
-    return stop
-  def nvidia(self) -> Tuple[Any, Any]:  # the driver's library, and what it calls this device: by its UUID, as numbers are others there
-    library, handle = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+  def nvidia(self) -> Callable[..., float]:  # reads a figure by the driver's library, which knows this device by its UUID
+    library, handle, value = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p(), ctypes.c_uint()
     named = f"GPU-{self.api.get_device_properties(self.number).uuid}".encode()
     if library.nvmlInit_v2() or library.nvmlDeviceGetHandleByUUID(named, ctypes.byref(handle)): raise OSError("no such device")
-    return library, handle
+    return lambda what, *more: 0.0 if getattr(library, "nvmlDeviceGet" + what)(handle, *more, ctypes.byref(value)) else float(value.value)
   def sensors(self) -> List[Optional[float]]:  # clock in MHz, power in W, temperature in C; none where nothing tells
-    def read(of_amd: str, of_nvidia: str, *more: int) -> float:
-      if self.hip: return float(getattr(self.api, of_amd)(self.number))
-      (library, handle), value = self.nvml, ctypes.c_uint()
-      return 0.0 if getattr(library, "nvmlDeviceGet" + of_nvidia)(handle, *more, ctypes.byref(value)) else float(value.value)
-    watt = 1 if self.hip else 1e3  # of power_draw torch says that it is in mW, and gives AMD's W
-    asked: Any = (1, "clock_rate", "ClockInfo", 1), (watt, "power_draw", "PowerUsage"), (1, "temperature", "Temperature", 0)
-    return [quietly(lambda: read(*names) / unit) or None if self.hip or self.nvml else None for unit, *names in asked]
+    read, n = self.nvml, self.number  # of power_draw torch says that it is in mW, and gives AMD's W
+    of_amd: Any = (lambda: self.api.clock_rate(n), lambda: self.api.power_draw(n), lambda: self.api.temperature(n))
+    of_nvidia: Any = (lambda: read("ClockInfo", 1), lambda: read("PowerUsage") / 1e3, lambda: read("Temperature", 0))
+    return [quietly(sensor) or None for sensor in (of_amd if self.hip else of_nvidia)]
   def facts(self) -> List[str]:
     driver = found_in("/proc/driver/nvidia/version", "NVRM.*?: (.+)") or found_in("/usr/local/Ascend/driver/version.info", "Version=(.+)")
     told = {"device": self.title, "torch": torch.__version__, "Python": platform.python_version(), "system": platform.platform(),
@@ -188,8 +165,7 @@ class Device:
             **{name: getattr(package(name), "__version__", "is there") for name in PACKAGES if not missing(name)}}
     return [f"{name}: {text}" for name, text in told.items() if text]
 
-class Ranks:
-  """This process among those that torchrun started, alone without it. Rank 0 decides, over a group of the hosts."""
+class Ranks:  # this process among those that torchrun started, alone without it; rank 0 decides, over a group of the hosts
   def __init__(self, kind: str) -> None:
     told = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))  # schedulers leave some of them
     limit, (self.rank, self.size) = datetime.timedelta(0, 120), (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])) if told else (0, 1)
@@ -200,31 +176,27 @@ class Ranks:
     number, dist = torch.tensor([value], dtype=torch.float64), torch.distributed
     if self.size > 1: dist.all_reduce(number, dist.ReduceOp.MAX, self.hosts) if largest else dist.broadcast(number, 0, self.hosts)
     return float(number[0])
-  def together(self, step: Callable[[], Any]) -> Any:
-    """What a step gives, where every rank comes through it: those that went on would wait for the others for ever."""
+  def together(self, step: Callable[[], Any]) -> Any:  # fails where any rank fails: those that went on would wait for it for ever
     result, failed = None, None  # type: Any, Optional[Exception]
     try: result = step()
     except Exception as error: failed = error
     if self.agreed(float(failed is not None), largest=True): raise failed or Unavailable("another rank cannot run it")
     return result
 
-# ---- Operands: element i of operand j is the same number on every machine (src/replay/operands.h), so that results can be compared.
+# Element i of operand j is the same number on every machine (src/replay/operands.h), so that results can be compared.
 EXACT = 1 << 22  # tensors of more elements repeat their first ones
 @functools.lru_cache(maxsize=16)
-def numbers_of(operand: int, count: int) -> Tensor:
-  """In [-1, 1), spread evenly, in fp32 on the host: a finaliser of MurmurHash3 on both numbers."""
+def numbers_of(operand: int, count: int) -> Tensor:  # in [-1, 1), spread evenly, in fp32 on the host: a finaliser of MurmurHash3
   low = 0xFFFFFFFF
   h = torch.arange(count, dtype=torch.int64).mul_(0x9E3779B9).add_((operand + 1) * 0x85EBCA6B).bitwise_and_(low)
   for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)): h = h.bitwise_xor_(h >> shift).mul_(factor).bitwise_and_(low)
   return ((h.bitwise_xor_(h >> 16) >> 8) - (1 << 23)).to(torch.float32) * (1.0 / (1 << 23))
 
-class Op(NamedTuple):
-  """What executes a row: a call for each set of operands, and what of its results is compared, after one call."""
-  calls: List[Callable[[], Any]]
-  seen: Callable[[Any], Any] = lambda result: result
+class Op(NamedTuple):  # what executes a row
+  calls: List[Callable[[], Any]]  # one for each set of operands
+  seen: Callable[[Any], Any] = lambda result: result  # what of the result of one call is compared
 
-class Lab:
-  """Makes operands on a device; without one on the host in fp64, where is computed what results are compared with."""
+class Lab:  # makes operands on a device; without one on the host in fp64, where is computed what results are compared with
   def __init__(self, device: Any, rank: int = 0, fp8: str = "") -> None:  # a Device or none
     self.device, self.rank, self.where = device, rank, device.where if device else torch.device("cpu")
     self.fp8 = fp8 or (device.fp8 if device else "float8_e4m3fn")
@@ -233,50 +205,44 @@ class Lab:
   def room(self, size: float, on_host: bool = False) -> None:
     free = self.device.free() if self.device and not on_host else 1 << 34
     if size > 0.9 * free: raise Unavailable(f"needs {size / 2**30:,.1f} GiB at once, and {free / 2**30:,.1f} GiB are free")
-  def fill(self, operand: int, shape: Sequence[int], dtype: str, scale: float = 1.0, offset: float = 0.0) -> Tensor:
-    count = functools.reduce(lambda a, b: a * b, shape, 1)
+  def fill(self, operand: int, shape: Sequence[int], scale: float = 1.0, offset: float = 0.0, dtype: str = "fp32") -> Tensor:
+    count = math.prod(shape)
     if count < 1: raise Unavailable("has an operand without elements")
     self.room(count * (BYTES[dtype] if self.device else 8))
     first = numbers_of(operand, 1 << max(12, (min(count, EXACT) - 1).bit_length()))[:count] * scale + offset
     first = (first.round() if dtype == "int8" else first).to(self.type_of(dtype))
     if not self.device: return first.to(torch.float64).reshape(tuple(shape))
-    first, whole = first.to(self.where), torch.empty(count, dtype=first.dtype, device=self.where)
-    for at in range(0, count, EXACT): whole[at:at + EXACT] = first[:count - at]
-    return whole.reshape(tuple(shape))
+    return first.to(self.where).repeat(-(-count // EXACT))[:count].reshape(tuple(shape))
   def integers(self, count: int, step: int = 1, dtype: Any = None) -> Tensor:
     self.room(16 * count)
     return (torch.arange(count, dtype=torch.int64, device=self.where) * step).to(dtype or torch.int32)
   def full(self, shape: Sequence[int], value: float, dtype: Any = None) -> Tensor:
     return torch.full(tuple(shape), value, dtype=dtype or torch.float32, device=self.where)
 
-# ---- Kernels: a class for each kind of op, with those known for it by preference. `plain` also computes what results are compared with.
 @dataclasses.dataclass
 class Kernel:
   name: str
   build: Callable[[Any], Op]
   devices: str = "cuda npu mps xpu cpu"
   needs: str = ""  # "module:attribute ..."
-  dtypes: str = "fp32 bf16 fp16"
+  dtypes: str = "fp32, bf16, fp16"
   fits: Callable[[Any], str] = lambda family: ""  # why not for this shape; "-": a reader need not hear of it (a prompt in a decode kernel)
   def why_not(self, family: Family) -> str:
-    lacking = unless(family.lab.device.kind in self.devices.split(), "-") or self.fits(family)
-    return lacking or unless(not missing(self.needs), missing(self.needs) + " is not here", family.row.dtype in self.dtypes.split(),
-                             f"takes {self.dtypes.replace(' ', ', ')}")
+    return unless(family.lab.device.kind in self.devices.split(), "-") or self.fits(family) or unless(
+        not missing(self.needs), f"{missing(self.needs)} is not here", family.row.dtype in self.dtypes, f"takes {self.dtypes}")
 
-class Family:
-  sizes, kernels = "", []  # type: str, List[Kernel] # columns that every row has; by preference
+class Family:  # a kind of op, with the kernels known for it by preference; `plain` also computes what results are compared with
+  sizes, kernels = "", []  # type: str, List[Kernel] # sizes: columns that every row has
   plain: Callable[..., Op]
   def __init__(self, lab: Lab, row: Row) -> None:
     self.lab, self.row, self.full, self.integers, self.page = lab, row, lab.full, lab.integers, row.n("page")
+    self.fill: Callable[..., Tensor] = functools.partial(lab.fill, dtype=row.dtype)
     self.part, self.detail, self.fewer = 1.0, "", ""  # of operands, how much a call reads; of a kernel that is built, what is to be told
     self.m, self.width, self.k, self.batch = row.n("m"), row.n("n"), row.n("k"), row.n("batch", 1)
     self.heads, self.kv_heads, self.share = row.n("heads"), row.n("kv_heads"), row.n("heads") // max(1, row.n("kv_heads"))
-  def fill(self, operand: int, shape: Sequence[int], scale: float = 1.0, offset: float = 0.0, dtype: str = "") -> Tensor:
-    return self.lab.fill(operand, shape, dtype or self.row.dtype, scale, offset)
   def copies(self, read: float) -> int:  # sets of operands that the caches cannot hold, so many bytes of each
     return min(self.row.n("copies") or int(self.lab.device.flushed // max(1.0, read)) + 1, 4096)
-  def turns(self, *first: Tensor) -> List[Tuple[Tensor, ...]]:
-    """What a model reads from memory, as often as the device's caches cannot hold it."""
+  def turns(self, *first: Tensor) -> List[Tuple[Tensor, ...]]:  # what a model reads from memory, as often as caches cannot hold it
     if not self.lab.device: return [first]
     size = max(1, sum(t.numel() * t.element_size() for t in first))
     wanted, fit = self.copies(size * self.part), int(0.4 * self.lab.device.free() // size)
@@ -313,7 +279,7 @@ class Gemm(Family):
     return self.over(lambda w: torch._weight_int4pack_mm(x, w, self.group, scales), pack(q, 8) if packed is None else packed)
   def scaled(self) -> Op:  # activations of another type become fp8 by a cast, as those with a scale that is known before do
     x, one, scale = self.x(), self.full((), 1.0), self.full((), self.root)
-    more: Dict[str, Any] = {"use_fast_accum": True} if self.lab.device.hopper else {}  # as engines do; others know no such thing
+    more: Dict[str, Any] = {"use_fast_accum": True} if self.lab.device.major == 9 else {}  # as engines do; others know no such thing
     more["out_dtype"] = self.lab.type_of(self.row.dtype if self.row.dtype in HALF else "bf16")
     self.detail = ", ".join(["with a cast"] * (self.row.dtype != "fp8") + ["fast accumulation"] * bool(more.get("use_fast_accum")))
     return self.over(lambda w: first_of(torch._scaled_mm(x.to(w.dtype), w.t(), scale_a=one, scale_b=scale, **more)), self.w())
@@ -321,28 +287,26 @@ class Gemm(Family):
     x = self.x()
     return self.over(lambda w: torch._int_mm(x, w.t()), self.w(), seen=lambda y: y.cpu().double() * (self.root / 127**2))
   def npu_quantised(self) -> Op:
-    npu, x, given = package("torch_npu"), self.x(), self.full((self.m,), 1 / 127)
-    self.detail = "" if self.row.dtype == "int8" else "with npu_dynamic_quant"
-    out, quantised = (torch.float16, lambda: (x, given)) if self.row.dtype == "int8" else (x.dtype, lambda: npu.npu_dynamic_quant(x))
+    npu, x, given, whole = package("torch_npu"), self.x(), self.full((self.m,), 1 / 127), self.row.dtype == "int8"
+    out, self.detail = (torch.float16, "") if whole else (x.dtype, "with npu_dynamic_quant")
     scale = self.full((self.width,), self.root / 127, torch.bfloat16 if out == torch.bfloat16 else torch.float32)
     call = lambda w, left, steps: npu.npu_quant_matmul(left, w.t(), scale, pertoken_scale=steps, output_dtype=out)
-    return self.over(lambda w: call(w, *quantised()), self.w())
+    return self.over(lambda w: call(w, *((x, given) if whole else npu.npu_dynamic_quant(x))), self.w())
   def npu_weights(self) -> Op:
     npu, x, w, group = package("torch_npu"), self.x(), self.w().t(), self.group if self.group < self.k else 0
     scale = self.full((self.k // group, self.width) if group else (self.width,), self.root / self.most, x.dtype)
     w = w if self.scheme == "int8" else npu.npu_convert_weight_to_int4pack(w.contiguous().to(torch.int32))
     return self.over(lambda w: npu.npu_weight_quant_batchmatmul(x, w, scale, antiquant_group_size=group), w)
   def takes(self, schemes: str, of: int = 1, k_of: int = 1, more: int = 0) -> str:
-    return unless(self.scheme and self.scheme in schemes.split(), "-", self.batch == 1, "multiplies one matrix", self.m > more,
-                  f"takes more than {more} rows", not self.width % of and not self.k % max(of, k_of), f"takes multiples of {max(of, k_of)}",
-                  self.k % self.group == 0, "k is no multiple of the group")
+    return unless(self.scheme in schemes.split(), "-", self.batch == 1, "takes one matrix", self.m > more, f"takes more than {more} rows",
+                  self.width % of == self.k % k_of == 0, f"takes multiples of {k_of}", self.k % self.group == 0, "takes whole groups")
   def tolerance(self) -> float: return super().tolerance() + {"w8a8": 2 / 127, "fp8": 0.1}.get(self.scheme, 0.0)
   kernels = [
       Kernel("torch linear", plain, fits=lambda s: unless(not s.scheme, "-")),
-      Kernel("torch._scaled_mm", scaled, "cuda xpu", "torch:_scaled_mm torch:float8_e4m3fn", " ".join(BYTES), lambda s: s.takes("fp8", 16)),
-      Kernel("npu_quant_matmul", npu_quantised, "npu", "torch_npu:npu_quant_matmul", "bf16 fp16 int8", lambda s: s.takes("w8a8")),
+      Kernel("torch._scaled_mm", scaled, "cuda xpu", "torch:_scaled_mm torch:float8_e4m3fn", ANY, lambda s: s.takes("fp8", 16, 16)),
+      Kernel("npu_quant_matmul", npu_quantised, "npu", "torch_npu:npu_quant_matmul", "bf16, fp16, int8", lambda s: s.takes("w8a8")),
       Kernel("npu_weight_quant_batchmatmul", npu_weights, "npu", "torch_npu", HALF, lambda s: s.takes("int8 w4a16")),
-      Kernel("torch._int_mm", int8, "cuda cpu xpu", "torch:_int_mm", "int8", lambda s: s.takes("w8a8", 8, more=16)),
+      Kernel("torch._int_mm", int8, "cuda cpu xpu", "torch:_int_mm", "int8", lambda s: s.takes("w8a8", 8, 8, 16)),
       Kernel("torch._weight_int4pack_mm", int4_weights, "cuda mps", "torch:_weight_int4pack_mm", "bf16",
              lambda s: s.takes("w4a16", 8, 128) or unless(s.group in (32, 64, 128, 256), "takes groups of 32, 64, 128 or 256"))]
 
@@ -360,19 +324,23 @@ class MatmulAllReduce(Family):
 
 class Attention(Family):
   """Q [batch, q_len, heads, d] over caches K and V [batch, kv_len, kv_heads, d or dv]; query i sees kv_len - q_len + i + 1 keys."""
-  sizes = "batch q_len kv_len heads kv_heads head_dim"
-  rope, absorbed = 0, False  # of latent attention: how much of a key, behind the rest, is rotated; whether values are a part of keys
+  sizes, rope = "batch q_len kv_len heads kv_heads head_dim", 0  # of latent attention: how much of a key, behind the rest, is rotated
   def __init__(self, lab: Lab, row: Row) -> None:
     super().__init__(lab, row)
-    self.q_len, self.kv_len, self.d, self.dv = row.n("q_len"), row.n("kv_len"), row.n("head_dim"), row.n("head_dim")
-    self.cached, self.scale = row.text("kv_dtype") or row.dtype, 1 / math.sqrt(max(1, self.d))
+    self.q_len, self.kv_len, self.absorbed = row.n("q_len"), row.n("kv_len"), row.op == "mla_decode"  # absorbed: values are a part of keys
+    self.d = self.dv = row.n("head_dim")
+    if self.rope: self.d, self.dv, self.kv_heads = (576, 512, 1) if self.absorbed else (192, 128, self.heads)
+    self.cached, self.share = row.text("kv_dtype") or row.dtype, self.heads // max(1, self.kv_heads)
+    self.scale = 1 / math.sqrt(max(1, 192 if self.rope else self.d))
     self.causal = row.text("causal").lower() not in ("0", "false") and self.q_len > 1  # a query alone is the last one
     self.window = row.n("window") if row.n("window") < self.kv_len else 0
     self.simple = self.q_len == 1 or not (self.window or (self.causal and self.q_len < self.kv_len))  # no mask but that of a whole prompt
     self.part = min(1.0, (self.window + self.q_len - 1) / max(1, self.kv_len)) if self.window else 1.0
   def q(self) -> Tensor: return self.fill(0, (self.batch, self.q_len, self.heads, self.d))
   def kv(self) -> List[Tensor]:
-    return [self.fill(i, (self.batch, self.kv_len, self.kv_heads, d), dtype=self.cached) for i, d in ((1, self.d), (2, self.dv))]
+    cache = lambda i, d: self.fill(i, (self.batch, self.kv_len, self.kv_heads, d), dtype=self.cached)
+    k = cache(1, self.d)
+    return [k, k[..., :self.dv] if self.absorbed else cache(2, self.dv)]
   def visible_kv(self) -> List[Tensor]:  # of a query alone those that it sees, so that kernels without windows do for it
     if self.q_len > 1: return self.kv()
     self.part, seen = 1.0, [x[:, -self.window:] for x in self.kv()]
@@ -382,30 +350,28 @@ class Attention(Family):
     return self.over(lambda k: call(k, k[..., :self.dv]), k, **more) if self.absorbed else self.over(call, k, v, **more)
   def pages(self, page: int, *caches: Tensor) -> Tuple[Tensor, ...]:
     """Pools [pages, page, ...]: page p of sequence b is number p batch + b. The last tensor says which are whose."""
-    count, full, pools, self.detail = -(-self.kv_len // page), self.kv_len // page, [], f"pages of {page}"
+    count, pools, self.detail = -(-self.kv_len // page), [], f"pages of {page}"
     for x in caches:
       self.lab.room(1.1 * x.numel() * x.element_size())
       pool = x.new_zeros((count, self.batch, page, *x.shape[2:]))
-      if full: pool[:full] = x[:, :full * page].unflatten(1, (full, page)).transpose(0, 1)
-      if full < count: pool[full, :, :self.kv_len - full * page] = x[:, full * page:]
+      for p, part in enumerate(x.split(page, 1)): pool[p, :, :part.shape[1]] = part
       pools.append(pool.flatten(0, 1))
     return (*pools, self.integers(count * self.batch).reshape(count, self.batch).t().contiguous())
   def visible(self) -> Tensor:  # [q_len, kv_len]: which queries see which keys
     at, key = (torch.arange(first, self.kv_len, device=self.lab.where) for first in (self.kv_len - self.q_len, 0))
     return (key <= at[:, None] if self.causal else key >= 0) & (key > at[:, None] - (self.window or self.kv_len + 1))
   def plain(self) -> Op:
-    (k, v), shape = self.kv(), (self.batch, self.kv_heads, self.share, self.q_len, self.dv)
+    k, v = (x.transpose(1, 2).contiguous() for x in self.kv())
     self.lab.room(3 * self.batch * self.heads * self.q_len * self.kv_len * k.element_size())
     q = self.q().unflatten(2, (self.kv_heads, self.share)).permute(0, 2, 3, 1, 4).flatten(2, 3).contiguous()
     hidden = ~self.visible().repeat(self.share, 1) if self.causal or self.window else torch.zeros((), dtype=torch.bool, device=k.device)
-    return self.over_cache(
-        lambda k, v: torch.matmul(torch.softmax((torch.matmul(q, k.transpose(2, 3)) * self.scale).masked_fill(hidden, -math.inf), -1), v),
-        k.transpose(1, 2).contiguous(), v.transpose(1, 2).contiguous(), seen=lambda y: y.reshape(shape).permute(0, 3, 1, 2, 4))
+    scores = lambda k: torch.softmax((torch.matmul(q, k.transpose(2, 3)) * self.scale).masked_fill(hidden, -math.inf), -1)
+    seen = lambda y: y.unflatten(2, (self.share, self.q_len)).permute(0, 3, 1, 2, 4)
+    return self.over_cache(lambda k, v: torch.matmul(scores(k), v), k, v, seen=seen)
   def flash(self, module: str, table: str) -> Op:
     flash, (k, v) = package(module), self.kv()
-    q = self.q().to(k.dtype) if self.cached == "fp8" else self.q()
-    more: Dict[str, Any] = {"softmax_scale": self.scale, "causal": self.causal}
-    if self.window: more["window_size"] = (self.window - 1, 0)
+    q, window = self.q().to(k.dtype), (self.window - 1, 0 if self.window else -1)
+    more: Dict[str, Any] = {"softmax_scale": self.scale, "causal": self.causal, "window_size": window}
     if self.q_len > 1 and not self.page: return self.over(lambda k, v: first_of(flash.flash_attn_func(q, k, v, **more)), k, v)
     more["cache_seqlens"] = self.full((self.batch,), self.kv_len, torch.int32)
     if self.page: k, v, more[table] = self.pages(self.page, k, v)
@@ -421,9 +387,15 @@ class Attention(Family):
     queries = ([self.integers(self.batch + 1, self.q_len)], {"causal": self.causal}) if self.q_len > 1 else ([], {})
     made.plan(*queries[0], *told, **queries[1], **more)
     return self.over(lambda k, v: made.run(q, (k, v)), k, v)
+  def flash_mla(self) -> Op:
+    mla, q, (pool, table) = package("flash_mla"), self.q(), self.pages(64, self.kv()[0])
+    lengths, more = self.full((self.batch,), self.kv_len, torch.int32), {"softmax_scale": self.scale, "causal": self.causal}
+    plan = mla.get_mla_metadata(lengths, self.q_len * self.heads, 1)
+    return self.over(lambda kv: mla.flash_mla_with_kvcache(q, kv, table, lengths, self.dv, *plan, **more)[0], pool)
   def torch_own(self, backend: str = "") -> Op:
     """Of one query, those that share a head of keys stand as the queries of one head, which needs neither a mask nor more heads."""
-    (k, v), folded, more = self.visible_kv(), self.q_len == 1, {"scale": self.scale}  # type: Any, bool, Dict[str, Any]
+    (k, v), folded = self.visible_kv(), self.q_len == 1
+    more: Dict[str, Any] = {"scale": self.scale}
     q = self.q().reshape(self.batch, self.kv_heads, self.share, self.d) if folded else self.q().transpose(1, 2)
     if self.simple: more["is_causal"] = self.causal
     elif self.causal and not self.window and self.lab.device.capability >= (8, 0) and not missing("torch.nn.attention.bias"):
@@ -438,19 +410,14 @@ class Attention(Family):
     def call(k: Tensor, v: Tensor) -> Tensor:
       with within(): return F.scaled_dot_product_attention(q, k.transpose(1, 2), v.transpose(1, 2), **more)
     return self.over_cache(call, k, v, seen=lambda y: y if folded else y.transpose(1, 2))
-  def npu_words(self) -> Dict[str, Any]:  # what all kernels of NPUs are told of heads, and of a mask by its kind
-    more: Dict[str, Any] = {"num_heads": self.heads, "num_key_value_heads": self.kv_heads, "input_layout": "BSND"}
-    if not self.causal: return more
-    mask, window = torch.ones((2048, 2048), dtype=torch.bool, device=self.lab.where).triu(1), self.window
-    before = window - 1 if window else 2**31 - 1
-    return {**more, "atten_mask": mask, "sparse_mode": 4 if window else 3, "pre_tokens": before, "next_tokens": 0}
-  def npu_by_phase(self) -> Op:
-    npu, q, (k, v), more = package("torch_npu"), self.q(), self.visible_kv(), self.npu_words()
-    kernel = npu.npu_incre_flash_attention if self.q_len == 1 else npu.npu_prompt_flash_attention
-    return self.over(lambda k, v: kernel(q, k, v, scale_value=self.scale, **more), k, v)
-  def npu_fused(self, scale: str = "scale") -> Op:
-    q, (k, v), more = self.q(), self.visible_kv(), {**self.npu_words(), scale: self.scale}
-    kernel = lambda *operands, **rest: package("torch_npu").npu_fused_infer_attention_score(*operands, **more, **rest)[0]
+  def npu(self, scale: str, fused: bool = True) -> Op:
+    q, (k, v), phase = self.q(), self.visible_kv(), "incre" if self.q_len == 1 else "prompt"
+    named = getattr(package("torch_npu"), "npu_fused_infer_attention_score" if fused else f"npu_{phase}_flash_attention")
+    more: Dict[str, Any] = {"num_heads": self.heads, "num_key_value_heads": self.kv_heads, "input_layout": "BSND", scale: self.scale}
+    kernel = lambda *operands, **rest: first_of(named(*operands, **more, **rest))
+    if self.causal:  # a mask is told by its kind
+      more.update(sparse_mode=4 if self.window else 3, pre_tokens=self.window - 1 if self.window else 2**31 - 1, next_tokens=0)
+      more["atten_mask"] = torch.ones((2048, 2048), dtype=torch.bool, device=self.lab.where).triu(1)
     if self.rope:  # what is rotated stands in tensors of its own; of latents the rest is both keys and values
       (q, turned), (k, key) = ([t.contiguous() for t in x.split([self.d - self.rope, self.rope], -1)] for x in (q, k))
       if self.absorbed: return self.over(lambda k, key: kernel(q, k, k, query_rope=turned, key_rope=key), k, key)
@@ -459,51 +426,37 @@ class Attention(Family):
       k, v, more["block_table"] = self.pages(self.page, k.flatten(2), v.flatten(2))
       more.update(block_size=self.page, actual_seq_lengths_kv=[self.kv_len] * self.batch)
     return self.over(lambda k, v: kernel(q, k, v), k, v)
-  def takes(self, fp8: bool = False, pages: bool = False, widest: int = 256, masks: bool = True, least: Tuple[int, int] = (0, 0)) -> str:
-    return unless(self.kv_heads and self.heads == self.share * self.kv_heads, "its heads do not share those of keys evenly",
+  def takes(self, fp8: bool = False, pages: bool = False, widest: int = 256, masks: bool = True, least: Tuple[int, int] = (0, 0),
+            only: int = 0, alike: bool = False) -> str:
+    return unless(self.d == self.dv or not alike, "-", self.heads == self.share * self.kv_heads, "its heads do not share keys evenly",
                   self.kv_len >= self.q_len, "its queries do not follow from its keys", pages or not self.page, "takes no such pages",
                   self.cached == self.row.dtype or (fp8 and self.cached == "fp8"), f"takes no cache in {self.cached[:20]}",
                   self.d <= widest and not self.d % 8, f"takes heads of a multiple of 8 up to {widest}",
                   masks or self.simple, "takes no window and no prompt behind a cache",
-                  self.lab.device.capability >= least, f"is for compute capability {least[0]}.{least[1]} and later")
-  def alike(self) -> str: return unless(self.d == self.dv, "-")
-  def for_hopper(self) -> str: return unless(self.lab.device.hopper, "is for compute capability 9")
+                  self.lab.device.capability >= least, f"is for compute capability {least[0]}.{least[1]} and later",
+                  only in (0, self.lab.device.major), f"is for compute capability {only}")
   def tolerance(self) -> float: return super().tolerance() + (0.1 if self.cached == "fp8" else 0.0)
   kernels = [
+      Kernel("FlashMLA", flash_mla, "cuda", "flash_mla:flash_mla_with_kvcache", HALF,
+             lambda s: unless(s.absorbed, "-") or s.takes(pages=s.page in (0, 64), widest=576, only=9)),
       Kernel("FlashAttention 3", lambda s: s.flash("flash_attn_interface", "page_table"), "cuda", "flash_attn_interface:flash_attn_func",
-             HALF, lambda s: s.takes(True, True) or s.for_hopper()),
+             HALF, lambda s: s.takes(True, True, only=9)),
       Kernel("FlashAttention 2", lambda s: s.flash("flash_attn", "block_table"), "cuda", "flash_attn:flash_attn_func", HALF,
-             lambda s: s.takes(pages=s.page % 256 == 0, least=(8, 0)) or s.alike()),
-      Kernel("FlashInfer", flashinfer, "cuda", "flashinfer", HALF, lambda s: s.takes(True, True, least=(7, 5)) or s.alike()),
-      *(Kernel("npu_fused_infer_attention_score" + told, functools.partial(lambda named, s: s.npu_fused(named), named), "npu",
+             lambda s: s.takes(pages=s.page % 256 == 0, least=(8, 0), alike=True)),
+      Kernel("FlashInfer", flashinfer, "cuda", "flashinfer", HALF, lambda s: s.takes(True, True, least=(7, 5), alike=True)),
+      *(Kernel("npu_fused_infer_attention_score" + told, functools.partial(lambda scale, s: s.npu(scale), scale), "npu",
                "torch_npu:npu_fused_infer_attention_score", HALF, lambda s: s.takes(pages=not (s.rope or s.window), widest=512 + s.rope))
-        for told, named in (("", "scale"), (" before 7.0", "scale_value"))),
-      Kernel("npu flash attention", npu_by_phase, "npu", "torch_npu", HALF, lambda s: s.takes(widest=512) or s.alike()),
+        for told, scale in (("", "scale"), (" before 7.0", "scale_value"))),
+      Kernel("npu flash attention", lambda s: s.npu("scale_value", False), "npu", "torch_npu", HALF,
+             lambda s: s.takes(widest=512, alike=True)),
       *(Kernel(f"torch {name} attention", functools.partial(lambda b, s: s.torch_own(b + "_ATTENTION"), name.upper()), "cuda",
                f"torch.nn.attention:SDPBackend.{name.upper()}_ATTENTION", HALF, lambda s: s.takes(masks=False, least=(8, 0)))
         for name in ("cuDNN", "flash")),
       Kernel("torch attention", torch_own, needs="torch.nn.functional:scaled_dot_product_attention", fits=lambda s: s.takes(widest=1024)),
       Kernel("torch matmul and softmax", plain, fits=lambda s: s.takes(widest=1024))]
 
-class Latent(Attention):
-  """Of DeepSeek's widths: a prompt on expanded keys of 192 and values of 128, new tokens on latents of 512 + 64, one for all heads."""
+class Latent(Attention):  # of DeepSeek's widths: a prompt on expanded keys and values, new tokens on latents, one for all heads
   sizes, rope = "batch q_len kv_len heads", 64
-  def __init__(self, lab: Lab, row: Row) -> None:
-    super().__init__(lab, row)
-    self.absorbed = row.op == "mla_decode"
-    self.d, self.dv, self.kv_heads, self.share = (576, 512, 1, self.heads) if self.absorbed else (192, 128, self.heads, 1)
-    self.scale, self.part = 1 / math.sqrt(192), 1.0
-  def kv(self) -> List[Tensor]:
-    k, v = super().kv()
-    return [k, k[..., :self.dv] if self.absorbed else v]
-  def flash_mla(self) -> Op:
-    mla, q, (pool, table) = package("flash_mla"), self.q(), self.pages(64, self.kv()[0])
-    lengths, more = self.full((self.batch,), self.kv_len, torch.int32), {"softmax_scale": self.scale, "causal": self.causal}
-    plan = mla.get_mla_metadata(lengths, self.q_len * self.heads, 1)
-    return self.over(lambda kv: mla.flash_mla_with_kvcache(q, kv, table, lengths, self.dv, *plan, **more)[0], pool)
-  kernels = [Kernel("FlashMLA", flash_mla, "cuda", "flash_mla:flash_mla_with_kvcache", HALF,
-                    lambda s: unless(s.absorbed, "-") or s.takes(pages=s.page in (0, 64), widest=576) or s.for_hopper()),
-             *Attention.kernels]
 
 class Experts(Family):
   """Routed experts, from the router's logits to the sum of their results; moe_products: from rows in order to their results."""
@@ -541,7 +494,7 @@ class Experts(Family):
   def plain(self) -> Op:  # the host knows how many rows each expert has, as no model's does
     return self.with_product(lambda x, w, _: torch.cat([F.linear(rows, w[e]) for e, rows in enumerate(x.split(self.counts)) if len(rows)]))
   def npu(self) -> Op:
-    npu, matrices = package("torch_npu"), self.operands()
+    npu = package("torch_npu")
     product = functools.partial(npu.npu_grouped_matmul, split_item=2, group_type=0, group_list_type=0)
     def call(up: Tensor, down: Tensor) -> Any:
       shares, picks, places = npu.npu_moe_gating_top_k_softmax(self.logits, None, k=self.topk)
@@ -549,21 +502,18 @@ class Experts(Family):
       ends = npu.npu_moe_compute_expert_tokens(expert, self.all).to(torch.int64)
       y = product([npu.npu_swiglu(product([rows], [up], group_list=ends)[0])], [down], group_list=ends)[0]
       return npu.npu_moe_finalize_routing(y, None, None, None, shares, places, picks)
-    for i in range(2): matrices[i] = matrices[i].transpose(1, 2).contiguous()
-    return self.over(call, *matrices)
+    return self.over(call, *(w.transpose(1, 2).contiguous() for w in self.operands()))
   def takes(self) -> str:
-    dealt, weights = self.row.text("distribution")[:30], self.row.text("weights")[:30]
     return unless(self.topk <= self.all and self.held and self.inner and not self.all % self.held, "its experts cannot be divided so",
-                  weights in ("", self.row.dtype), f"experts in {weights} are not replayed",
-                  dealt in ("", "balanced", "uniform"), f"rows dealt as {dealt} are not replayed")
+                  self.row.text("weights") in ("", self.row.dtype), f"takes no experts in {self.row.text('weights')[:30]}",
+                  self.row.text("distribution") in ("", "balanced", "uniform"), f"takes no {self.row.text('distribution')[:30]} rows")
   kernels = [
       Kernel("npu_grouped_matmul", npu, "npu", "torch_npu:npu_grouped_matmul torch_npu:npu_moe_init_routing", HALF,
              lambda s: s.takes() or unless(s.gate and s.held == s.all and not s.products, "takes all experts, with a gate")),
       Kernel("torch grouped_mm", lambda s: s.with_product(lambda x, w, ends: torch._grouped_mm(x, w.transpose(1, 2), offs=ends)), "cuda",
-             "torch:_grouped_mm", "bf16", lambda s: s.takes() or unless(s.lab.device.groups, "is a loop on this device")),
+             "torch:_grouped_mm", "bf16", lambda s: s.takes() or unless(s.lab.device.major >= 9, "is a loop on this device")),
       Kernel("torch linear of each expert", plain, fits=takes)]
 
-# Norms and element-wise ops: plain functions of their operands, which torch.compile makes one kernel of where Triton is.
 def rms_norm(x: Tensor, gamma: Tensor) -> Tensor:
   y = x if x.dtype == torch.float64 else x.float()
   return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * gamma
@@ -589,16 +539,13 @@ class Vector(Family):
   def operands(self) -> List[Tensor]:
     n = self.width
     if self.kind == "rope":
-      turn = 1e4 ** (-2 * (torch.arange(n) % (n // 2)).double() / n)
-      angle = self.integers(self.tokens, dtype=torch.int64).cpu()[:, None, None] * turn
-      kind = self.lab.type_of(self.row.dtype) if self.lab.device else torch.float64
       turned = [self.fill(i, (self.tokens, max(1, h), n))[:, :h] for i, h in enumerate((self.heads, self.kv_heads))]
-      return turned + [t.to(kind).to(self.lab.where) for t in (angle.cos(), angle.sin())]
+      angle = torch.arange(self.tokens)[:, None, None] * 1e4 ** (-2 * (torch.arange(n) % (n // 2)).double() / n)
+      return turned + [t.to(turned[0].dtype).to(self.lab.where) for t in (angle.cos(), angle.sin())]
     made = {"x": ((self.m, n), 1.0, 0.0), "w": ((self.m, 2 * n), 1.0, 0.0), "g": ((n,), 1 / 8, 1.0), "b": ((n,), 1 / 8, 0.0)}
     return [self.fill(i, *made[letter]) for i, letter in enumerate(self.functions[self.kind][0])]
   def with_function(self, call: Callable[..., Any]) -> Op:
-    """Of elements that a narrow type makes equal, sampling may pick any: what is there is compared, not where."""
-    operands = self.operands()
+    operands = self.operands()  # of those that a narrow type makes equal, sampling may pick any: what is there is compared, not where
     seen = (lambda i: operands[0].gather(1, i.reshape(-1, 1).long())) if self.kind == "sampling" else lambda y: y
     return Op([functools.partial(call, *operands)], seen=seen)
   def plain(self) -> Op: return self.with_function(self.functions[self.kind][1])
@@ -618,9 +565,8 @@ class Vector(Family):
         "add_rms_norm": lambda x, y, g: npu.npu_add_rms_norm(x, y, g, epsilon=1e-6)[::2],
         "rope": lambda q, k, c, s: tuple(npu.npu_rotary_mul(x[None], c[None], s[None])[0] for x in (q, k))}[self.kind])
   def takes(self, kinds: str = "") -> str:
-    return unless(self.kind in (kinds.split() or self.functions), "-" if kinds else "no such kind of op is replayed", self.m and self.width,
-                  "m and n are not given", self.kind != "rope" or not (self.m % (self.heads + self.kv_heads) or self.width % 2),
-                  "its rows are no whole tokens of heads and kv_heads")
+    return unless(self.kind in (kinds.split() or self.functions), "-" if kinds else "no such op", self.m and self.width, "m, n: not given",
+                  self.kind != "rope" or not (self.m % (self.heads + self.kv_heads) or self.width % 2), "its rows are no whole tokens")
   kernels = [
       Kernel("flashinfer", flashinfer, "cuda", "flashinfer:fused_add_rmsnorm", HALF, lambda s: s.takes(s.fused)),
       Kernel("torch_npu", npu, "npu", "torch_npu:npu_add_rms_norm torch_npu:npu_swiglu", fits=lambda s: s.takes(s.fused)),
@@ -639,18 +585,26 @@ class Gather(Family):
 class CacheWrite(Family):
   """Keys and values [m, kv_heads, head_dim] go to the first places of caches that are as large as whole pages of 16 are."""
   sizes = "m kv_heads head_dim"
-  def with_write(self, write: Callable[[List[Tensor], Tensor, Tensor], Any]) -> Op:
+  def with_write(self, write: Callable[[Tensor, Tensor, Tensor], Tensor], places: Tensor) -> Op:
     new = [self.fill(i, (self.m, self.kv_heads, self.row.n("head_dim"))) for i in (0, 1)]
     caches = [x.new_zeros((-(-self.m // 16) * 16, *x.shape[1:])) for x in new]
     self.part = self.m / len(caches[0])
-    return self.over(lambda a, b: (write(new, a, b), (a, b))[1], *caches, seen=lambda y: [c[:self.m] for c in y])
-  def plain(self) -> Op:
-    places = self.integers(self.m, dtype=torch.int64)
-    return self.with_write(lambda new, a, b: (a.index_copy_(0, places, new[0]), b.index_copy_(0, places, new[1])))
-  def npu(self) -> Op:
-    write, places = package("torch_npu").npu_scatter_nd_update_, self.integers(self.m)[:, None]
-    return self.with_write(lambda new, a, b: (write(a, places, new[0]), write(b, places, new[1])))
+    return self.over(lambda *into: [write(c, places, x) for c, x in zip(into, new)], *caches, seen=lambda y: [c[:self.m] for c in y])
+  def plain(self) -> Op: return self.with_write(lambda cache, at, x: cache.index_copy_(0, at, x), self.integers(self.m, dtype=torch.int64))
+  def npu(self) -> Op: return self.with_write(package("torch_npu").npu_scatter_nd_update_, self.integers(self.m)[:, None])
   kernels = [Kernel("npu_scatter_nd_update_", npu, "npu", "torch_npu:npu_scatter_nd_update_"), Kernel("torch index_copy_", plain)]
+
+class Copy(Family):
+  """Over the link between host and device: from or to memory of the host that is page-locked, as engines have it, where that works."""
+  sizes = "bytes"
+  def plain(self, pinned: bool = False) -> Op:
+    first = self.fill(0, (self.row.n("bytes") // BYTES[self.row.dtype],))
+    if not self.lab.device: return Op([lambda: first])
+    ways = [(x, torch.empty(x.shape, dtype=x.dtype, pin_memory=pinned)) for x, in self.turns(first)]
+    if {"copy_to_device": True, "copy_to_host": False}[self.row.op]: ways = [(host.copy_(x), x.zero_()) for x, host in ways]
+    return Op([functools.partial(to.copy_, of, non_blocking=True) for of, to in ways])
+  kernels = [Kernel("torch copy_, pinned", lambda s: s.plain(True), "cuda npu xpu", dtypes=ANY),
+             Kernel("torch copy_", plain, dtypes=ANY, fits=lambda s: unless(s.lab.device.kind != "cpu", "the device is the host: no link"))]
 
 class Scan(Family):
   """A recurrence with a state [k, n] of each head: it decays, then a key times a value (of the delta net less what is there) is added."""
@@ -680,8 +634,8 @@ class Scan(Family):
     more = {"g": decay, "beta": much, "scale": 1.0, "output_final_state": True}
     return self.over(lambda state: kernel(q, k, v, initial_state=state, **more)[0], first)
   def takes(self, kinds: str, longest: int = 1 << 40) -> str:
-    return unless(self.row.op.split(":")[-1] in kinds.split(), f"is for {kinds}", self.heads == self.share * self.kv_heads,
-                  "its heads do not share those of keys evenly", self.row.n("q_len") <= longest, "takes no prompt")
+    return unless(self.row.op.split(":")[-1] in kinds.split(), f"is for {kinds}", self.row.n("q_len") <= longest, "takes no prompt",
+                  self.heads == self.share * self.kv_heads, "its heads do not share keys evenly")
   kernels = [Kernel("flash-linear-attention", fla, "cuda xpu npu", "fla.ops.gated_delta_rule:chunk_gated_delta_rule", HALF,
                     lambda s: s.takes("gated_delta_net")),
              Kernel("torch, token by token", plain, fits=lambda s: s.takes("gated_delta_net mamba2", 1))]
@@ -700,23 +654,19 @@ class Collective(Family):
   def library(self) -> Op:
     dist, x = torch.distributed, self.sent(self.lab.rank)
     y = x.new_zeros(self.each * (1 if self.row.op == "reduce_scatter" else self.size))
-    gather = getattr(dist, "all_gather_into_tensor", None) if dist.get_backend() != "gloo" else None
-    scatter = getattr(dist, "reduce_scatter_tensor", None) or dist._reduce_scatter_base
-    call = {"all_gather": lambda: gather(y, x) if gather else dist.all_gather(list(y.chunk(self.size)), x), "reduce_scatter": lambda:
-            scatter(y, x), "all_reduce": lambda: dist.all_reduce(x), "all_to_all": lambda: dist.all_to_all_single(y, x)}[self.row.op]
+    gather = dist.all_gather_into_tensor if dist.get_backend() != "gloo" else lambda y, x: dist.all_gather(list(y.chunk(self.size)), x)
+    call = {"all_gather": lambda: gather(y, x), "reduce_scatter": lambda: dist.reduce_scatter_tensor(y, x),
+            "all_reduce": lambda: dist.all_reduce(x), "all_to_all": lambda: dist.all_to_all_single(y, x)}[self.row.op]
     return Op([call], seen=lambda _: x if self.row.op == "all_reduce" else y)
   kernels = [Kernel("torch.distributed", library)]
 
 FAMILIES = {"gemm": Gemm, "matmul_all_reduce": MatmulAllReduce, "attention": Attention, "mla": Latent, "moe": Experts, "vector": Vector,
-            "gather": Gather, "kv_write": CacheWrite, "scan": Scan, "collective": Collective}
+            "gather": Gather, "kv_write": CacheWrite, "copy": Copy, "scan": Scan, "collective": Collective}
 
-# ---- Which kernel, and whether it computes what it should.
 def reason_of(error: BaseException) -> str:
   text = "out of memory" if isinstance(error, MemoryError) else " ".join(str(error).split()) or type(error).__name__
   return "out of memory" if "out of memory" in text and not isinstance(error, Unavailable) else text[:300]
-def small(row: Row) -> Row:
-  """A row alike that is quickly computed on the host; what the choice of a kernel hangs on stays: whether a query is alone, a prompt
-  whole, a window shorter than the keys, and what is left of widths divided by 16."""
+def small(row: Row) -> Row:  # quick on the host, and alike in what kernels ask for: lone queries, whole prompts, windows, widths modulo 16
   most = {"m": 32, "n": 256, "k": 256, "batch": 2, "kv_len": 77, "q_len": 33, "window": 50, "hidden": 128, "bytes": 4096}
   if row.text("kv_dtype") == "fp8": most.update(kv_len=29, q_len=13, window=20)  # fewer, of which one too many shows beyond the tolerance
   if row.n("window") >= row.n("kv_len"): most["window"] = 0
@@ -725,13 +675,12 @@ def small(row: Row) -> Row:
   sizes = {c: min(row.n(c), v) + (row.n(c) % 16 if row.n(c) > v and c in "nk" else 0) for c, v in most.items() if row.n(c)}
   sizes.update({"q_len": sizes["kv_len"]} if row.n("q_len") == row.n("kv_len") > 0 else {})
   return Row({**row.cells, **{c: str(v) for c, v in sizes.items()}, "copies": "1"}, row.index)
-def relative_error(*results: Any) -> float:
-  """Norm of the difference over that of what is right, the second; infinite where shapes differ or something is no number."""
+def relative_error(*results: Any) -> float:  # to what is right, the second; infinite where shapes differ or something is no number
   got, right = (torch.cat([t.detach().cpu().double().flatten() for t in (r if isinstance(r, (tuple, list)) else [r])]) for r in results)
   same = got.numel() == right.numel() and bool(torch.isfinite(got).all())
   return float((got - right).norm() / right.norm().clamp(min=1e-30)) if same else math.inf
 
-class Chooser:
+class Chooser:  # which kernel, and whether it computes what it should
   def __init__(self, lab: Lab, ranks: Ranks, named: str = "") -> None:
     self.lab, self.ranks, self.named, self.checked = lab, ranks, named.lower(), {}  # type: Lab, Ranks, str, Dict[str, str]
     self.trying, self.avoided = lambda what: None, []  # type: Callable[[str], Any], List[str] # told what may end the program; what did
@@ -739,8 +688,7 @@ class Chooser:
     family = FAMILIES[row.family](self.lab, row)
     op = self.ranks.together(lambda: kernel.build(family))
     return family, op, self.ranks.together(lambda: (op.calls[0](), self.lab.device.synchronize()))[0]
-  def wrong(self, kernel: Kernel, row: Row) -> str:
-    """What is wrong with results on a small shape, empty where they are right. Found out once for all rows that it stands for."""
+  def wrong(self, kernel: Kernel, row: Row) -> str:  # with results on a small shape; found out once for all rows that it stands for
     alike, known = small(row), f"{kernel.name} {small(row).key()}"
     if known not in self.checked:
       try:
@@ -753,8 +701,7 @@ class Chooser:
         raise
     if self.checked[known].startswith("!"): raise Unavailable(self.checked[known][1:])
     return self.checked[known]
-  def op(self, row: Row) -> Tuple[Op, str, str]:
-    """That of the best kernel that works, its name, and why not to trust it. Raises Unavailable where none works."""
+  def op(self, row: Row) -> Tuple[Op, str, str]:  # that of the best kernel that works, its name, and why not to trust it
     family = FAMILIES[row.family](self.lab, row)
     known = [(kernel, kernel.why_not(family)) for kernel in family.kernels if self.named in kernel.name.lower()]
     kernels, told = [k for k, why in known if not why], [f"{k.name}: {why}" for k, why in known if why not in ("", "-")]
@@ -771,11 +718,10 @@ class Chooser:
       self.lab.device.tidy()  # what was made of it is gone now
     raise Unavailable("; ".join(told) or f"there is no kernel for {row.op} in {row.dtype} {row.text('weights')[:30]} here")
 
-# ---- How long it takes: samples of many executions, operands in turn, until there are enough.
 Timing = NamedTuple("Timing", [("mode", str), ("median", float), ("minimum", float), ("spread", float), ("passes", int),
                                ("sensors", List[Optional[float]]), ("untrusted", str)])
 Run = Callable[..., float]  # executes so many passes and says the seconds of all; calls what it is given before it waits for them
-class Timer:
+class Timer:  # how long it takes: samples of many executions, operands in turn, until there are enough
   SAMPLE, BUDGET, FEWEST, MOST, SUSTAINED = 5e-3, 0.4, 5, 31, 3.0
   LOAD = {"cuda": 0.05, "npu": 0.05, "mps": 0.1, "xpu": 0.1}  # s, until the clock of a device that slept is up
   def __init__(self, device: Device, ranks: Ranks, deadline: float = math.inf) -> None:
@@ -802,14 +748,14 @@ class Timer:
         samples[-1] * passes): samples.append(run(passes) / passes)
     samples.append(run(passes, read) / passes)
     low, mid, high = statistics.quantiles(samples, n=4, method="inclusive")
-    before, (after, power, heat) = sensed[0][0], sensed[-1]
+    before, (after, power, heat) = sensed[0][0], sensed[-1]  # power is the mean of a second: an op's only if it ran for longer
     moved = before and after and abs(after - before) > 0.05 * before
     untrusted = [f"the clock {'fell' if after < before else 'rose'} from {before:.0f} to {after:.0f} MHz"] if moved else []
     if len(samples) < self.FEWEST: untrusted.append(f"{len(samples)} samples for want of time")
-    sensed[-1] = [after, power if sustained else None, heat]  # drivers tell the mean of a second: an op's only if it ran for longer
-    return Timing(mode, mid, min(samples), high - low, passes * len(samples), sensed[-1], "; ".join(untrusted))
+    sensors = [after, power if sustained else None, heat]
+    return Timing(mode, mid, min(samples), high - low, passes * len(samples), sensors, "; ".join(untrusted))
   def times(self, op: Op, sustained: bool = False, graph: bool = True) -> List[Timing]:  # in a graph, where there are any, and one by one
-    calls = itertools.cycle(op.calls)
+    calls, self.note = itertools.cycle(op.calls), ""
     found = [self.timing("eager", self.runner(lambda: next(calls)()), sustained)]
     if graph and self.device.graph_class:
       try: found.insert(0, self.timing("graph", self.ranks.together(lambda: self.captured(op.calls, found[0].median)), sustained))
@@ -823,67 +769,75 @@ class Timer:
       for i in range(inside): calls[i % len(calls)]()
     return self.runner(graph.replay, inside)
   def runner(self, launch: Callable[[], Any], inside: int = 1) -> Run:
+    event = getattr(self.device.api, "Event", None) if self.device.kind not in ("cpu", "mps") else None  # of mps: the host's
     def run(passes: int, meanwhile: Callable[[], Any] = bool) -> float:
-      watch, times = self.device.stopwatch(), -(-passes // inside)
+      times, marks = -(-passes // inside), [event(enable_timing=True) for _ in range(2)] if event else []
+      marks[0].record() if marks else self.device.synchronize()
+      begin = time.perf_counter()
       for _ in range(times): launch()
-      return self.ranks.agreed(watch(meanwhile) * passes / (times * inside), largest=True)
+      if marks: marks[1].record()
+      meanwhile()
+      self.device.synchronize()
+      seconds = marks[0].elapsed_time(marks[1]) * 1e-3 if marks else time.perf_counter() - begin
+      return self.ranks.agreed(seconds * passes / (times * inside), largest=True)
     return run
 
-# ---- The file of rows: whole after every row, and read again where it is there.
-class Output:
+class Output:  # the file of rows: whole after every row, and read again where it is there
   def __init__(self, path: str, columns: Iterable[str], unit: str, notes: Sequence[str]) -> None:
-    self.path, self.unit, self.not_run, self.running = path, unit, {}, ""  # type: str, str, Dict[str, str], str
+    self.path, self.unit, self.not_run = path, unit, {}  # type: str, str, Dict[str, str]
     lines = content_of(path).split("\n") if os.path.exists(path) else []
     told = [re.sub("^running: ", self.ENDED, line[2:]) for line in lines if line.startswith("# ") and not line.startswith("# not run: ")]
     table = [cells_of(line) for line in lines if line and not line.startswith("#")]
-    if (table and unit not in table[0]) or any(note.startswith(("device: ", "torch: ")) and note not in notes for note in told):
+    if (table and unit not in table[0]) or any(note.startswith(("device:", "torch:", "threads:")) and note not in notes for note in told):
       raise Unavailable(f"{path} holds something else, or rows of another device or torch; name another file with -o")
     self.notes = list(dict.fromkeys([*notes, *(note for note in told if note.split(":")[0] not in {n.split(":")[0] for n in notes})]))
     self.columns = list(dict.fromkeys([*(table[0] if table else []), *columns]))
     rows = [dict(zip(table[0], cells)) for cells in table[1:] if len(cells) == len(table[0])]  # not what was left half written
-    self.rows = [row for row in rows if quietly(lambda: float(row[unit]), 0) > 0]
+    self.rows = [r for r in rows if 0 < quietly(lambda: float(r[unit]), 0) < math.inf and "want of time" not in str(r)]
   ENDED, UNCAPTURED = "ended the program: ", "not to be captured: "
   def noted(self, start: str) -> List[str]: return [note[len(start):] for note in self.notes if note.startswith(start)]
-  def save(self) -> Any:
+  def save(self, running: str = "") -> None:  # `running`: what is tried, in case that it ends the program
+    notes = self.notes + [f"running: {running}"] * bool(running) + [f"not run: {what}: {why}" for what, why in self.not_run.items()]
     with open(self.path + ".part", "w", encoding="utf-8", newline="") as file:
-      running = [f"running: {self.running}"] if self.running else []
-      for note in self.notes + running + [f"not run: {what}: {why}" for what, why in self.not_run.items()]:
-        file.write("# " + " ".join(note.split()) + "\n")
+      file.writelines(f"# {' '.join(note.split())}\n" for note in notes)
       writer = csv.DictWriter(file, self.columns, restval="", extrasaction="ignore", lineterminator="\n")
       writer.writeheader()
       writer.writerows(self.rows)
     os.replace(self.path + ".part", self.path)
   def add(self, cells: Dict[str, str], timing: Timing, kernel: str, seconds: float, wrong: str, sets: int = 1) -> None:
     sensed = {name: "" if s is None else f"{s:.4g}" for name, s in zip(("clock_mhz", "power_w", "temperature_c"), timing.sensors)}
-    figure = f"{seconds * (1e6 if self.unit == 'latency_us' else 1e3):.6g}"
-    self.rows.append({**cells, self.unit: figure, "spread_us": f"{timing.spread * 1e6:.3g}", "repetitions": str(timing.passes),
-                      "kernel": kernel, "mode": timing.mode, "execution": timing.mode, "sets": str(sets), **sensed,
-                      "untrusted": "; ".join(filter(None, (timing.untrusted, wrong)))})
+    self.rows.append({**cells, self.unit: f"{seconds * (1e6 if self.unit == 'latency_us' else 1e3):.6g}", "kernel": kernel, **sensed,
+                      "mode": timing.mode, "execution": timing.mode, "sets": str(sets), "spread_us": f"{timing.spread * 1e6:.3g}",
+                      "repetitions": str(timing.passes), "untrusted": "; ".join(filter(None, (timing.untrusted, wrong)))})
 
 class Session:
-  def __init__(self, options: argparse.Namespace, device: Device, ranks: Ranks) -> None:
+  def __init__(self, options: argparse.Namespace, device: Device, ranks: Ranks, columns: Sequence[str]) -> None:
     self.options, self.device, self.ranks, self.begin = options, device, ranks, time.perf_counter()
     self.chooser, self.timer = Chooser(Lab(device, ranks.rank), ranks, options.kernel), Timer(device, ranks, self.begin + options.seconds)
+    names = [c for c in ["hardware", *columns, *["page"] * bool(options.page)] if c not in RESULT and c != "value"] + RESULT
+    self.notes = ["Ops replayed through PyTorch: " + (options.rows or WHAT), *device.facts(), "latency_us: median of samples, the minimum "
+                  "of collectives. spread_us: between quartiles. mode: in a graph, or launched one by one. sets: of operands in turn."]
+    self.output = Output(options.output, names, "latency_us", self.notes)
   def say(self, text: str, end: str = "\n") -> Any: return print(text, end=end, flush=True) if self.ranks.rank == 0 else None
   def save(self, output: Output, running: str = "") -> None:
-    output.running = running  # what is tried, in case that it ends the program
-    if self.ranks.rank == 0: output.save()
+    if self.ranks.rank == 0: output.save(running)
     if not running and not self.device.tidy(): raise Unavailable("torch captures no more after that; the same command goes on")
   def late(self, share: float = 1.0) -> bool: return self.ranks.agreed(time.perf_counter() - self.begin >= self.options.seconds * share) > 0
-  def replay(self, rows: Sequence[Row], output: Output, share: float) -> int:  # says how many are left for want of time
-    done = {Row(r).key() for r in output.rows if self.options.kernel.lower() in r.get("kernel", "").lower()}
+  def replay(self, rows: Sequence[Row], share: float) -> int:  # says how many are left for want of time
+    self.chooser.avoided, self.chooser.trying = self.output.noted(Output.ENDED), functools.partial(self.save, self.output)
+    done = {Row(r).key() for r in self.output.rows if self.options.kernel.lower() in r.get("kernel", "").lower()}
     left = [r for r in rows if self.ranks.agreed(r.key() not in done)]
     if len(left) < len(rows): self.say(f"{len(rows) - len(left)} of {len(rows)} rows are there already.")
     for i, row in enumerate(left):
       if self.late(share): return len(left) - i
       self.say(f"[{i + 1}/{len(left)}] {row} ... ", end="")
-      try: self.one(row, output)
+      try: self.one(row, self.output)
       except Exception as error:
-        output.not_run[str(row)] = reason_of(error)
+        self.output.not_run[str(row)] = reason_of(error)
         self.say(f"not run: {reason_of(error)}")
         if quietly(lambda: float(self.chooser.lab.full((1,), 1.0))) != 1.0:  # what was running stands in the file, and is not tried again
           raise Unavailable("the device does not answer any more; the same command goes on with the other rows") from error
-      self.save(output)
+      self.save(self.output)
     return 0
   def one(self, row: Row, output: Output) -> None:
     needed = row.n("ranks") if row.exchanges else 1
@@ -891,15 +845,17 @@ class Session:
     op, kernel, wrong = self.ranks.together(lambda: self.chooser.op(row))
     times = self.timer.times(op, row.text("power") == "sustained", kernel not in output.noted(output.UNCAPTURED))
     if self.timer.broken: output.notes.append(output.UNCAPTURED + kernel)
-    for timing in times:
-      seconds, hardware = timing.minimum if row.exchanges else timing.median, self.options.hardware or row.text("hardware")
-      output.add({**row.cells, "hardware": hardware or self.device.name}, timing, kernel, seconds, wrong, len(op.calls))
-    told, self.timer.note = "; ".join(filter(None, (kernel, wrong, self.timer.note))), ""
+    cells = {**row.cells, "hardware": self.options.hardware or row.text("hardware") or self.device.name}
+    for t in times: output.add(cells, t, kernel, t.minimum if row.exchanges else t.median, wrong, len(op.calls))
+    told = "; ".join(filter(None, (kernel, wrong, self.timer.note)))
     self.say(", ".join(f"{t.median * 1e6:.4g} us {t.mode}" for t in times) + f" ({told})")
-  def steps(self, steps: Sequence[Dict[str, Any]], rows: Sequence[Row], output: Output) -> None:
+  def steps(self, steps: Sequence[Dict[str, Any]], rows: Sequence[Row]) -> None:
     self.chooser.trying = lambda what: None  # rows have tried it
+    names = ["hardware", *(c for s in steps for c in s["columns"]), "execution", "latency_ms", *RESULT[1:4], *RESULT[7:]]
+    output = Output(re.sub(r"(\.csv)?$", ".steps.csv", self.options.output, count=1), names, "latency_ms", self.notes)
     for step in steps:
-      cells = {"hardware": self.options.hardware or self.device.name, **{c: str(v) for c, v in step["columns"].items()}}
+      cells = {"hardware": self.device.name, **{c: str(v) for c, v in step["columns"].items()}}
+      cells["hardware"] = self.options.hardware or cells["hardware"]
       same = [r for r in output.rows if all(r.get(c) == v for c, v in cells.items())]
       if self.late() or any("without " not in r["untrusted"] for r in same): continue
       self.say(f"whole step: {' '.join(cells.values())} ... ", end="")
@@ -907,8 +863,8 @@ class Session:
       except Exception as error: timings, kernels, wrong = [], "", f"not run: {reason_of(error)}"
       output.rows = [r for r in output.rows if r not in same or not timings]
       for timing in timings: output.add(cells, timing, kernels, timing.median, wrong)
-      self.say(", ".join([f"{t.median * 1e3:.4g} ms {t.mode}" for t in timings] + list(filter(None, (wrong, self.timer.note)))))
-      self.timer.note = ""
+      told = filter(None, (wrong, self.timer.note if timings else ""))
+      self.say(", ".join([*(f"{t.median * 1e3:.4g} ms {t.mode}" for t in timings), *told]))
       self.save(output)
   def step(self, blocks: Sequence[Any], known: Dict[int, Row]) -> Tuple[List[Timing], str, str]:
     """A whole step, its ops in order, operands in turn: how long, by which kernels, and what is wrong with it."""
@@ -926,16 +882,15 @@ class Session:
 
 def arguments() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0], epilog="What is timed: " + WHAT)
-  add = parser.add_argument
-  add("--device", default="", help="cuda, npu, mps, xpu or cpu, with a number behind a colon; without it what torch finds")
-  add("--seconds", type=float, default=300, help="no row starts later than that (300); the most valuable ones come first")
-  add("-o", "--output", default="rows.csv", help="where rows go (rows.csv); what is there already is not timed again")
-  add("--ops", default="", help=f"only these kinds, by commas: {', '.join(FAMILIES)}, steps, or words of the column op")
-  add("--kernel", default="", help="only kernels whose name has this in it, where they are several")
-  add("--rows", metavar="FILE", help="times the rows of a file of measurements in place of those in this program")
-  add("--hardware", default="", help="what the column hardware says; without it what the rows say, or the device's name")
-  add("--page", type=int, default=0, help="attention reads its cache in pages of so many tokens")
-  add("--cache-mb", type=int, default=0, help="what operands take turns to exceed; without it a multiple of the device's cache")
+  parser.add_argument("--device", default="", help="cuda, npu, mps, xpu or cpu, with a number behind a colon; without it that of the rows")
+  parser.add_argument("--seconds", type=float, default=300, help="no row starts later than that (300); the most valuable ones come first")
+  parser.add_argument("-o", "--output", default="rows.csv", help="where rows go (rows.csv); what is there already is not timed again")
+  parser.add_argument("--ops", default="", help=f"only these kinds, by commas: {', '.join(FAMILIES)}, steps, or words of the column op")
+  parser.add_argument("--kernel", default="", help="only kernels whose name has this in it, where they are several")
+  parser.add_argument("--rows", metavar="FILE", help="times the rows of a file of measurements in place of those in this program")
+  parser.add_argument("--hardware", default="", help="what the column hardware says; without it what the rows say, or the device's name")
+  parser.add_argument("--page", type=int, default=0, help="attention reads its cache in pages of so many tokens")
+  parser.add_argument("--cache-mb", type=int, default=0, help="what operands take turns to exceed; without it some times the caches")
   return parser
 def found_device() -> str:
   there = lambda kind: getattr(torch.backends if kind == "mps" else torch, kind).is_available()
@@ -943,11 +898,16 @@ def found_device() -> str:
 def main(words: Optional[Sequence[str]] = None) -> int:
   options = arguments().parse_args(words)
   if NO_TORCH: sys.exit(f"This Python has no PyTorch ({NO_TORCH}): run this with the one that has it (pytorch.org/get-started)")
+  warnings.filterwarnings("ignore")
+  torch.set_grad_enabled(False)
+  for name in ("SIGTERM", "SIGHUP"): quietly(lambda: signal.signal(getattr(signal, name), lambda n, _: sys.exit(128 + n)))
   missing("torch_npu")  # which makes torch.npu
-  kind, _, number = (options.device or found_device()).partition(":")
+  kind, _, number = options.device.partition(":")
+  kind = kind or DEVICE or found_device()
   try:
     columns, everything, wrong = parse(content_of(options.rows) if options.rows else ROWS)
     device, ranks = Device(kind, int(os.environ.get("LOCAL_RANK", number or 0)), options.cache_mb << 20), Ranks(kind)
+    session = Session(options, device, ranks, columns)
   except Exception as error: sys.exit(f"This does not work: {reason_of(error)} (torch finds {found_device()} here: see --device)")
   for row in everything if options.page else ():
     if row.family in ("attention", "mla") and not row.n("page"): row.cells["page"] = str(options.page)
@@ -955,44 +915,26 @@ def main(words: Optional[Sequence[str]] = None) -> int:
   rows = [r for r in {r.key(): r for r in reversed(everything)}.values() if not wanted or wanted & {r.family, r.op, r.op.split(":")[0]}]
   rows.sort(key=lambda r: (-quietly(lambda: float(r.text("value")), 0.0), r.index))
   steps = [] if options.rows or options.kernel or (wanted and "steps" not in wanted) else json.loads(STEPS)
-  warnings.filterwarnings("ignore")
-  for name in ("SIGTERM", "SIGHUP"): quietly(lambda: signal.signal(getattr(signal, name), lambda n, _: sys.exit(128 + n)))
-  session = Session(options, device, ranks)
   session.say(f"{options.rows or WHAT}: {len(rows)} rows on {device.title} ({kind}), at most {options.seconds:g} s, to {options.output}")
-  for line in wrong: session.say(f"left out: {line}")
-  return whole(session, [*columns, "page"] if options.page else columns, rows, steps, everything)
-
-def whole(session: Session, columns: Sequence[str], rows: Sequence[Row], steps: Sequence[Any], everything: Sequence[Row]) -> int:
-  options, status, left, output = session.options, 0, 0, None
+  session.say("".join(f"left out: {line}\n" for line in wrong), end="")
+  return whole(session, rows, steps, everything)
+def whole(session: Session, rows: Sequence[Row], steps: Sequence[Any], everything: Sequence[Row]) -> int:
+  options, output, status, left = session.options, session.output, 0, 0
   try:
-    with torch.no_grad():
-      notes = ["Ops replayed through PyTorch: " + (options.rows or WHAT), *session.device.facts(), "latency_us: median of samples of many "
-               "executions, operands in turn; of collectives the minimum. spread_us: between the quartiles. mode: captured in a graph, or "
-               "launched one by one. sets: of operands that took turns."]
-      output = Output(options.output, [c for c in ["hardware", *columns] if c not in RESULT and c != "value"] + RESULT, "latency_us", notes)
-      session.chooser.avoided, session.chooser.trying = output.noted(output.ENDED), functools.partial(session.save, output)
-      session.save(output)
-      left = session.replay(rows, output, 0.85 if steps else 1.0)
-      if steps and session.ranks.size == 1:
-        names = ["hardware", *(c for s in steps for c in s["columns"]), "execution", "latency_ms", *RESULT[1:4], *RESULT[7:]]
-        session.steps(steps, everything, Output(re.sub(r"(\.csv)?$", ".steps.csv", options.output, count=1), names, "latency_ms", notes))
-  except (KeyboardInterrupt, SystemExit) as error:
-    status = int(getattr(error, "code", 130))
-    quietly(lambda: session.save(output))  # without what was running
-  except Exception as error:
-    status = 1
-    session.say(f"\nThis does not go on: {reason_of(error)}")
-  if output is None: return status or 1
+    session.save(output)
+    left = session.replay(rows, 0.85 if steps else 1.0)
+    if steps and session.ranks.size == 1: session.steps(steps, everything)
+  except BaseException as error:
+    status = 1 if isinstance(error, Exception) else int(getattr(error, "code", 130))  # 130 of a person, 128 and more of signals
+    if status == 1: session.say(f"\nThis does not go on: {reason_of(error)}")
+    else: quietly(lambda: session.save(output))  # without what was running
   more = f". {left or 'Some'} are left: the same command goes on with them." if left or status else "."
   session.say(f"\n{len(output.rows)} rows are in {options.output}, and why {len(output.not_run)} others could not run{more}")
-  given = [w for name in ("rows", "hardware", "seconds", "cache-mb") for w in ("--" + name, str(getattr(options, name.replace("-", "_"))))
-           if getattr(options, name.replace("-", "_"))]
   for count in sorted({r.n("ranks") for r in rows if r.exchanges and session.ranks.size == 1}):
-    words = [sys.argv[0], "--device", session.device.kind, "--ops", "matmul_all_reduce,collective", "-o", options.output, *given]
-    session.say(f"Next, for what {count} devices exchange:\n  torchrun --nproc_per_node {count} {' '.join(map(shlex.quote, words))}")
+    session.say(f"Next, on {count} devices:\n  torchrun --nproc_per_node {count} {shlex.join(sys.argv)} --ops matmul_all_reduce,collective")
   if session.ranks.size > 1 and not status: quietly(lambda: (session.ranks.agreed(0), torch.distributed.destroy_process_group()))
-  hardware = output.rows[0].get("hardware", "") if output.rows else options.hardware or session.device.name
-  session.say(f"Next:\n  llmperf calibrate {shlex.quote(options.output)} --hw {hardware} -o profile.yaml")
+  hardware = output.rows[0].get("hardware", "") if output.rows else ""
+  told = f"Next (--hw: or your file):\n  llmperf calibrate {shlex.quote(options.output)} --hw {hardware} -o profile.yaml"
+  session.say(told if hardware else "Nothing is measured yet.")
   return status
-
 if __name__ == "__main__": sys.exit(main())

@@ -5,17 +5,20 @@ Stand-ins have the signatures that the libraries' documentation gives (cited at 
 says, so that a call with a wrong name, layout or mask fails or gives wrong results, which the program itself finds out. Needs a
 Python that has torch (LLMPERF_TORCH_PYTHON, or Debian's python3-torch); skipped with a word where there is none.
 """
+import ast
 import contextlib
 import csv
 import importlib.util
 import io
 import math
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import tokenize
 import types
 import unittest
 from unittest import mock
@@ -79,8 +82,9 @@ class Program(unittest.TestCase):
 
     def run_it(self, *words):
         said = io.StringIO()
+        words = [*words, "--device", "cpu", "--cache-mb", "1", "-o", self.output]
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), mock.patch.object(sys, "argv", ["replay.py", *words]):
-            status = self.status_of([*words, "--device", "cpu", "--cache-mb", "1", "-o", self.output])
+            status = self.status_of(words)
         return status, said.getvalue()
 
     @staticmethod
@@ -114,7 +118,8 @@ class OnTheProcessor(Program):
         found = {r["op"] for r in rows}
         _, examples, wrong = replay.parse(replay.ROWS)
         self.assertEqual(wrong, [])
-        self.assertEqual({r.op for r in examples} - found, {"matmul_all_reduce", *replay.COLLECTIVES})
+        self.assertEqual({r.op for r in examples} - found, {"matmul_all_reduce", "copy_to_device", "copy_to_host",
+                                                             *replay.COLLECTIVES})
         self.assertEqual({r.family for r in examples}, set(replay.FAMILIES))
         for r in rows:
             self.assertGreater(float(r["latency_us"]), 0, r)
@@ -171,7 +176,7 @@ class OnTheProcessor(Program):
     def test_no_row_starts_when_the_time_is_over(self):
         status, said = self.run_it("--seconds", "0")
         self.assertEqual((status, self.rows()), (0, []))
-        self.assertIn("35 are left: the same command goes on with them.", said)
+        self.assertIn("37 are left: the same command goes on with them.", said)
 
     def test_the_most_valuable_rows_come_first(self):
         path = self.write("op,dtype,m,n,value\nvector:add,fp32,4,8,\nvector:softmax,fp32,4,8,0.5\nvector:multiply,fp32,4,8,2\n")
@@ -333,7 +338,7 @@ class OnTheProcessor(Program):
             alive.add(result)
             most.append(len(alive))
             return result
-        session = replay.Session(replay.arguments().parse_args([]), replay.Device("cpu"), replay.Ranks("cpu"))
+        session = replay.Session(replay.arguments().parse_args(["-o", os.devnull]), replay.Device("cpu"), replay.Ranks("cpu"), [])
         with mock.patch.object(replay.Chooser, "op", lambda *_: (replay.Op([call]), "kernel", "")):
             session.step([[3, [[0, 2]]]], {0: None})
         self.assertLessEqual(max(most), 2)
@@ -343,7 +348,7 @@ class OnTheProcessor(Program):
         _, said = self.run_it("--rows", path, "--hardware", "mine", "--seconds", "7")
         line, = (line for line in said.splitlines() if "torchrun" in line)
         words = replay.shlex.split(line)
-        for name, value in (("--rows", path), ("--hardware", "mine"), ("--seconds", "7.0"), ("--nproc_per_node", "2"), ("-o", self.output)):
+        for name, value in (("--rows", path), ("--hardware", "mine"), ("--seconds", "7"), ("--nproc_per_node", "2"), ("-o", self.output)):
             self.assertEqual(words[words.index(name) + 1], value)
 
     def test_what_a_scheduler_leaves_starts_no_group(self):
@@ -363,6 +368,18 @@ class OnTheProcessor(Program):
     def test_kernels_by_name(self):
         self.assertEqual(self.run_it("--ops", "gather,attention", "--kernel", "EMBEDDING")[0], 0)
         self.assertEqual([r["kernel"] for r in self.rows()], ["torch embedding"])
+
+    def test_copies_need_a_link(self):
+        status, said = self.run_it("--ops", "copy")
+        self.assertEqual((status, self.rows()), (0, []), said)
+        for op in ("copy_to_device", "copy_to_host"):
+            self.assertIn(f"# not run: {op} fp16 bytes=65536 ", self.text())
+        self.assertEqual(self.text().count("the device is the host: no link"), 2)
+
+    def test_a_number_alone_is_of_the_device_that_torch_finds(self):
+        with mock.patch.object(replay, "found_device", lambda: "cpu"), contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(self.status_of(["--device", ":0", "--ops", "kv_write", "--cache-mb", "1", "-o", self.output]), 0)
+        self.assertEqual([r["op"] for r in self.rows()], ["kv_write"])
 
     def test_a_device_that_is_not_here_is_told(self):
         for kind in ("nonsense", "cuda:77", "npu", "cpu:x"):
@@ -419,14 +436,79 @@ class OnTheProcessor(Program):
         step, = self.rows("rows.steps.csv")
         self.assertEqual((step["model"], step["phase"], step["untrusted"]), ("tiny", "decode", "without row -1"))
 
+    @unittest.skipUnless("LLMPERF" in os.environ, "there is no llmperf to emit it")
+    def test_what_llmperf_emits_runs_here_and_gives_a_profile(self):
+        def llmperf(*words):
+            done = subprocess.run([os.environ["LLMPERF"], *words], cwd=self.folder, stdout=-1, stderr=-1, encoding="utf-8", check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+        model = ["-m", os.path.join(ROOT, "tests", "replay", "tiny.yaml"), "--weights", "fp32", "--activations", "fp32", "--prompt", "16"]
+        emitted = self.write(llmperf("replay", *model, "--hw", "epyc-9654", "--emit", "torch"), "emitted.py")
+        asked = list(csv.DictReader(llmperf("replay", *model, "--hw", "epyc-9654", "--emit", "rows").splitlines()))
+        words = [sys.executable, emitted, "--device", "cpu", "--cache-mb", "1", "--seconds", "60", "-o", self.output]
+        done = subprocess.run(words, stdout=-1, stderr=-2, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        keys = [c for c in asked[0] if c not in ("name", "count", "value")]
+        measured = {tuple(r[c] for c in keys) for r in self.rows()}
+        self.assertEqual(measured, {tuple(r[c] for c in keys) for r in asked})  # every row ran, none is another
+        self.assertEqual([(r["phase"], r["context"], r["untrusted"]) for r in self.rows("rows.steps.csv")],
+                         [("prefill", "0", ""), ("decode", "16", "")])
+        said = llmperf("calibrate", self.output, "--hw", "epyc-9654", "--runtime", "replay", "-o", "profile.yaml")
+        for text in ("error, before", "error, left out", "eager.rms_norm_passes"):
+            self.assertIn(text, said)
+        self.assertIn("torch linear", llmperf("validate", self.output, "--runtime", "./profile.yaml"))
+
+    def test_npus_are_asked_for_the_kernels_that_the_backend_in_cpp_calls(self):
+        """The table of docs/ascend_replay.md names what both call, and nothing that one of them does not."""
+        def content(*path):
+            with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+                return file.read()
+        folder = os.path.join("src", "replay", "ascend")
+        backend = "".join(content(folder, name) for name in os.listdir(os.path.join(ROOT, folder)) if name.endswith((".h", ".cpp")))
+        table = re.search(r"through torch_npu \|\n(.*?)\n\n", content("docs", "ascend_replay.md"), re.S).group(1)
+        for text, pattern in ((backend, r"`(aclnn\w+)`"), (content("src", "replay", "torch", "replay.py"), r"`(npu_\w+)`")):
+            named = set(re.findall(pattern, table))
+            self.assertGreater(len(named), 10)
+            for name in named:
+                phases = name.replace("prompt", "{phase}").replace("incre", "{phase}")
+                self.assertTrue(name in text or phases in text, name)
+
+    def test_what_stands_in_for_a_kernel_is_called_as_llmperf_knows_it(self):
+        with open(os.path.join(ROOT, "src", "measure", "op_row.cpp"), encoding="utf-8") as file:
+            words = re.search(r"kWords\[\] = \{(.*?)\};", file.read(), re.S).group(1)
+        with open(PROGRAM, encoding="utf-8") as file:
+            text = file.read()
+        for word in re.findall(r'"([^"]+)"', words):
+            self.assertIn(word, text)
+
     def test_the_program_is_short_and_self_contained(self):
         with open(PROGRAM, encoding="utf-8") as file:
             lines = file.read().splitlines()
         for name in ("ROWS", "STEPS"):  # where llmperf puts a model's
             start = lines.index(f'{name} = """\\')
             del lines[start + 1:lines.index('"""', start)]
-        self.assertLessEqual(len(lines), 960)  # 900 were set; what a review found could spoil or lose figures took the rest
+        self.assertLessEqual(len(lines), 900)
         self.assertLessEqual(max(len(line) for line in lines), 140)
+
+    def test_the_program_is_typed_and_formatted(self):
+        with open(PROGRAM, encoding="utf-8") as file:
+            text = file.read()
+        untyped = []
+        for node in ast.walk(ast.parse(text, feature_version=(3, 8))):  # the oldest Python that it is for
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                a = node.args
+                given = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+                untyped += [f"{node.name}({x.arg})" for x in given if x.annotation is None and x.arg != "self"]
+                untyped += [f"{node.name}: what it returns"] if node.returns is None else []
+        self.assertEqual(untyped, [])
+        depths = [""]
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.INDENT:
+                self.assertEqual(token.string, depths[-1] + "  ", f"line {token.start[0]}")
+                depths.append(token.string)
+            elif token.type == tokenize.DEDENT:
+                depths.pop()
+        self.assertEqual([line for line in text.splitlines() if line != line.rstrip() or "\t" in line], [])
 
 
 class Api:
@@ -530,6 +612,33 @@ class Elsewhere(unittest.TestCase):
             self.patch(mock.patch.object(where, name, self.recorded(name, function) if isinstance(function,
                                                                                                   types.FunctionType) else function,
                                          create=True))
+
+    def check_copies(self, pins=True):
+        """Each copy is one call of copy_ that does not block, to or from memory that was asked to be pinned."""
+        real, hosts = torch.empty, []
+
+        def empty(*shape, pin_memory=False, **more):
+            if pin_memory and not pins:
+                raise RuntimeError("Cannot access accelerator device when none is available.")
+            hosts.append((real(*shape, **more), pin_memory))
+            return hosts[-1][0]
+        self.patch(mock.patch.object(torch, "empty", empty))
+        name = "torch copy_, pinned" if pins else "torch copy_"
+        for op, dtype in (("copy_to_device", "fp16"), ("copy_to_host", "bf16"), ("copy_to_host", "int8")):
+            r = row(op, dtype, bytes=10000)
+            self.ran(r, name)
+            hosts.clear()
+            calls = self.chooser.op(r)[0].calls
+            self.assertEqual((len(calls), len(hosts)), (self.device.flushed // 10000 + 1,) * 2)
+            for call, (host, pinned) in zip(calls, hosts):
+                to, (of,) = call.func.__self__, call.args
+                self.assertEqual((call.func.__name__, call.keywords, pinned), ("copy_", {"non_blocking": True}, pins))
+                self.assertIs(of if op == "copy_to_device" else to, host)
+                self.assertEqual(to.numel() * to.element_size(), 10000)
+                call()
+                self.assertTrue(torch.equal(to, of) and of.any())
+        with self.assertRaisesRegex(replay.Unavailable, "copy_to_nowhere"):
+            self.chooser.op(row("copy_to_nowhere", bytes=4096))
 
     def ran(self, r, kernel, page=0):
         """The kernel that is chosen computes what it should; its last call."""
@@ -664,7 +773,7 @@ class OnCuda(Elsewhere):
         self.ran(row("attention_decode", **self.decode), "FlashAttention 3, pages of 16", page=16)
         self.assertIn("page_table", self.calls[-1][2])
         self.ran(row("mla_prefill", batch=1, q_len=20, kv_len=20, heads=4), "FlashAttention 3")
-        self.device.capability, self.device.hopper = (8, 0), False
+        self.device.capability, self.device.major = (8, 0), 8
         name, _, named = self.ran(row("attention_prefill", **{**self.prompt, "kv_len": 60, "window": 24}), "FlashAttention 2")
         self.assertEqual((name, named["window_size"], named["causal"]), ("flash_attn_func", (23, 0), True))
         name, arguments, named = self.ran(row("attention_decode", **self.decode), "FlashAttention 2, pages of 256", page=256)
@@ -688,7 +797,7 @@ class OnCuda(Elsewhere):
         self.ran(row("attention_decode", **self.decode), "torch cuDNN attention")
         self.assertEqual([name for name, _, _ in self.calls[-2:]], ["sdpa_kernel", "scaled_dot_product_attention"])
         self.assertIn(("sdpa_kernel", ("cudnn",), {}), self.calls)
-        session = replay.Session(replay.arguments().parse_args([]), self.device, replay.Ranks("cpu"))
+        session = replay.Session(replay.arguments().parse_args(["-o", os.devnull]), self.device, replay.Ranks("cpu"), [])
         self.calls.clear()
         self.assertEqual(session.step([[1, [[0, 1]]]], {0: row("attention_decode", **self.decode)})[1], "torch cuDNN attention")
         self.assertEqual(sum(c[0] == "sdpa_kernel" for c in self.calls),  # a step's attention is by the row's kernel
@@ -783,6 +892,12 @@ class OnCuda(Elsewhere):
         self.ran(row("vector:rope", m=50, n=64, heads=8, kv_heads=2), "flashinfer")
         self.ran(row("vector:softmax", m=9, n=64), "torch")
 
+    def test_copies_over_the_link(self):
+        self.check_copies()
+
+    def test_copies_where_nothing_is_pinned(self):
+        self.check_copies(pins=False)
+
     def test_norms_that_no_package_has_are_compiled(self):
         self.package("triton")
         self.of_torch(compile=lambda function, dynamic=None: function, _dynamo=types.SimpleNamespace(reset=lambda: None))
@@ -844,9 +959,9 @@ class OnCuda(Elsewhere):
             options = replay.arguments().parse_args(["-o", path])
             for status, count in ((1, 1), (0, 4)):  # the second run goes on, and asks no graph of that kernel
                 self.api.underway = False
-                session = replay.Session(options, self.device, replay.Ranks("cpu"))
+                session = replay.Session(options, self.device, replay.Ranks("cpu"), ["op", "dtype", "m", "n", "k"])
                 with contextlib.redirect_stdout(io.StringIO()) as said:
-                    self.assertEqual(replay.whole(session, ["op", "dtype", "m", "n", "k"], rows, [], rows), status, said.getvalue())
+                    self.assertEqual(replay.whole(session, rows, [], rows), status, said.getvalue())
                 self.assertEqual(self.api.current, "default")
                 with open(path, encoding="utf-8") as file:
                     text = file.read()
@@ -870,13 +985,13 @@ class OnCuda(Elsewhere):
         self.api.get_device_properties = lambda _: types.SimpleNamespace(L2_cache_size=4 << 20, gcnArchName="gfx942:sramecc+:xnack-")
         self.api.clock_rate, self.api.power_draw, self.api.temperature = (lambda _: 2100), (lambda _: 750), (lambda _: 0)
         device = replay.Device("cuda")
-        self.assertEqual((device.flushed, device.fp8, device.hopper), (512 << 20, "float8_e4m3fnuz", False))
+        self.assertEqual((device.flushed, device.fp8, device.major), (512 << 20, "float8_e4m3fnuz", 0))
         self.assertEqual(device.sensors(), [2100, 750, None])
 
     def test_an_fp8_that_the_device_has(self):
         self.of_torch(float8_e4m3fn=torch.float16, float8_e4m3fnuz=torch.bfloat16)
         self.device.fp8 = "float8_e4m3fnuz"
-        self.assertEqual(replay.Lab(self.device).fill(0, (4,), "fp8").dtype, torch.bfloat16)
+        self.assertEqual(replay.Lab(self.device).fill(0, (4,), dtype="fp8").dtype, torch.bfloat16)
 
     def test_a_package_that_is_broken_is_not_there(self):
         broken = mock.Mock()
@@ -990,7 +1105,7 @@ class OnNpu(Elsewhere):
 
     @staticmethod
     def lab_of(operand, shape):
-        return replay.Lab(None).fill(operand, shape, "bf16").float()
+        return replay.Lab(None).fill(operand, shape, dtype="bf16").float()
 
     def test_attention_by_the_fused_kernel(self):
         self.ran(row("attention_prefill", **OnCuda.prompt), "npu_fused_infer_attention_score")
@@ -1047,6 +1162,9 @@ class OnNpu(Elsewhere):
         self.ran(row("vector:rope", m=50, n=64, heads=8, kv_heads=2), "torch_npu")
         self.ran(row("kv_write", m=37, kv_heads=2, head_dim=16), "npu_scatter_nd_update_")
 
+    def test_copies_over_the_link(self):
+        self.check_copies()
+
     def test_a_product_with_its_sum_over_ranks(self):
         self.ran(row("matmul_all_reduce", ranks=2, m=16, n=32, k=64), "npu_mm_all_reduce_base")
 
@@ -1068,6 +1186,7 @@ class OnMps(Elsewhere):
         self.assertIsNone(self.device.graph_class)
         self.ran(row("gemm", "fp32", m=4, n=16, k=16), "torch linear")
         self.ran(row("vector:rms_norm", "fp32", m=4, n=16), "torch chain")
+        self.check_copies(pins=False)
         self.assertEqual([t.mode for t in replay.Timer(self.device, replay.Ranks("cpu")).times(replay.Op([lambda: None]))], ["eager"])
 
 
