@@ -267,7 +267,8 @@ void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof
   roof.network += light.network * count;
   const bool on_host = op.place == graph::Place::host && host != nullptr;
   roof.products += work.matrix / rate_of_products(on_host ? *host : device_) * count;
-  const bool linked = op.place == graph::Place::network || op.place == graph::Place::link;
+  // Of a measured copy, too, the link's own rate is the roof.
+  const bool linked = op.place == graph::Place::network || (op.place == graph::Place::link && host == nullptr);
   roof.roof += (linked ? light.roof : light.total) * count;
   const auto [it, added] = index_.try_emplace(key_of(op, work, machine), static_cast<std::uint32_t>(ops_.size()));
   if (added) ops_.push_back({op, work, &machine});
