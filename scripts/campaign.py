@@ -59,7 +59,7 @@ def rows():
 def main():
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
-    print("# Ops to be timed; latency_us is a placeholder.")
+    print("# Ops to be timed: latency_us says nothing of them.")
     print(",".join(COLUMNS))
     for row in rows():
         row = {"hardware": sys.argv[1], "dtype": "bf16", "latency_us": 1, **row}

@@ -273,7 +273,7 @@ TorchReplay torch_of(const ReplayFlags& f, WrittenFile& profile) {
   torch.out = f.out;
   torch.runtime = *f.request.runtime;
   torch.profile = profile ? &profile : nullptr;
-  torch.steps = f.whole_step;
+  torch.steps = f.whole_step ? steps_path(f.out) : "";
   return torch;
 }
 

@@ -61,24 +61,6 @@ int run_program(std::vector<std::string> words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Rows of the device in a file; none where there is no file, or a header alone.
-measure::Measurements rows_of(const std::string& path, const hardware::Device& device) {
-  measure::Measurements rows;
-  try {
-    const std::vector<std::string> files = {path};
-    if (std::filesystem::exists(path)) rows = measure::read_measurements(files);
-  } catch (const Error&) {
-    return {};
-  }
-  std::erase_if(rows.rows, [&](const measure::Row& row) { return row.hardware != device.name; });
-  return rows;
-}
-
-// "rows.csv" -> "rows.steps.csv", as the program has it.
-std::string steps_of(const std::string& path) {
-  return (path.ends_with(".csv") ? path.substr(0, path.size() - 4) : path) + ".steps.csv";
-}
-
 }  // namespace
 
 Answer torch_answer(const replay::Emission& emission, const TorchReplay& torch, const hardware::Device& device) {
@@ -102,28 +84,28 @@ Answer torch_answer(const replay::Emission& emission, const TorchReplay& torch, 
                                  "what it said last says why; --python names the Python; the same command goes on");
   }
   // What was measured is kept, whatever comes now: the files are the program's own.
-  measure::Measurements rows = rows_of(out, device);
   const bool whole = !answer.error && !interrupted();
-  if (rows.rows.empty()) {
-    if (whole) answer.error = Error::failed("no op could be replayed");
-    return answer;
-  }
-  rows.timed_here = true;
   try {
+    std::vector<std::string> files = {out};
+    if (!torch.steps.empty() && std::filesystem::exists(torch.steps)) {
+      files.push_back(std::filesystem::absolute(torch.steps));
+    }
+    measure::Measurements all = measure::read_measurements(files);
+    std::erase_if(all.rows, [&](const measure::Row& row) { return row.hardware != device.name; });
+    if (all.rows.empty()) throw Error::failed("no op could be replayed");
     std::string runtime = torch.runtime;
     if (torch.profile && whole) {
+      measure::Measurements ops = all;
+      std::erase_if(ops.rows, [](const auto& row) { return !std::holds_alternative<measure::OpRow>(row.of); });
+      ops.timed_here = true;
       const auto start = hardware::load_runtime_profile(device, runtime, hardware::UnknownRuntime::error);
-      const measure::CalibrateResult fitted = measure::calibrate(rows, device, start);
+      const measure::CalibrateResult fitted = measure::calibrate(std::move(ops), device, start);
       const std::string profile = hardware::format_runtime_profile(fitted.profile);
       torch.profile->commit(profile);
       runtime = folder / "profile.yaml";  // whatever the other is called
       WrittenFile(runtime).commit(profile);
       answer.report = report::calibrate_report(fitted.calibration);
     }
-    std::vector<std::string> files = {out};
-    if (torch.steps && !rows_of(steps_of(out), device).rows.empty()) files.push_back(steps_of(out));
-    measure::Measurements all = measure::read_measurements(files);
-    std::erase_if(all.rows, [&](const measure::Row& row) { return row.hardware != device.name; });
     report::Report errors = report::validate_report(measure::validate(std::move(all), runtime, &device));
     if (!answer.report) {
       answer.report = std::move(errors);

@@ -18,7 +18,7 @@ struct TorchReplay {
   std::string device;                // as the program takes it: "cpu", ":1"; empty: what torch finds
   std::string out;                   // rows; what is there already is not timed again
   std::string runtime;               // profile that predicts them, by name or path
-  bool steps = false;                // whole ones are timed, too
+  std::string steps;                 // where it writes whole ones; empty: none are timed
   WrittenFile* profile = nullptr;    // where a fit to the ops goes; null: nowhere
 };
 

@@ -328,6 +328,11 @@ struct Op {
   OpBody body;
 };
 
+// "gemm", "attention": what the op's body is.
+inline std::string_view kind_of(const Op& op) {
+  return std::visit([](const auto& body) { return body.kKind; }, op.body);
+}
+
 using Graph = std::vector<Op>;
 
 }  // namespace llmperf::graph

@@ -735,6 +735,15 @@ std::vector<Cell> row_cells(const Row& row) {
   return cells;
 }
 
+std::vector<std::pair<std::string_view, Cell>> filled_cells(const Row& row) {
+  std::vector<std::pair<std::string_view, Cell>> filled;
+  const std::vector<Cell> cells = row_cells(row);
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    if (!cell_text(cells[c]).empty()) filled.emplace_back(kColumns[c].name, cells[c]);
+  }
+  return filled;
+}
+
 namespace {
 
 template <class Shape>

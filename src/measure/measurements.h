@@ -25,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -104,7 +105,9 @@ using Cell = std::variant<std::monostate, std::int64_t, double, bool, std::strin
 // All but the latency, in the order in which they are written; and the cells of a row, one for each.
 std::vector<std::string_view> row_columns();
 std::vector<Cell> row_cells(const Row& row);
-// As a file has it; empty: nothing.
+// Those that say something, with their columns.
+std::vector<std::pair<std::string_view, Cell>> filled_cells(const Row& row);
+// As a file has it.
 std::string cell_text(const Cell& cell);
 // Whether the row's numbers are within the bounds that a file of measurements is read with.
 bool writable(const Row& row);

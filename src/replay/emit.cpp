@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
-#include "base/list.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "measure/advice.h"
@@ -20,37 +18,13 @@ std::string_view torch_program();  // torch/replay.py, by cmake/embedded.cmake
 
 namespace {
 
-// Rows, each once, and how often the steps execute them.
-struct Rows {
-  measure::Measurements& of;
-  std::string hardware;
-  std::vector<double> counts = {};
-  std::map<std::string, std::size_t> numbers = {};  // by describe()
-
-  std::int64_t add(const measure::OpRow& row, const std::vector<std::string>& names = {}, double count = 0) {
-    const auto [known, is_new] = numbers.try_emplace(measure::describe(row), counts.size());
-    if (is_new) {
-      of.rows.push_back({.hardware = hardware, .of = row, .latency = {}, .extra = {""}});
-      counts.push_back(0);
-    }
-    counts[known->second] += count;
-    std::string& named = of.rows[known->second].extra.front();
-    for (const std::string& name : names) {
-      if (('+' + named + '+').find('+' + name + '+') == std::string::npos) named += (named.empty() ? "" : "+") + name;
-    }
-    return static_cast<std::int64_t>(known->second);
-  }
-};
-
+// `numbers`: the rows of the step's ops.
 nlohmann::ordered_json step_json(const EmittedStep& step, const std::vector<std::int64_t>& numbers,
                                  const std::string& hardware) {
   nlohmann::ordered_json json;
-  const std::vector<std::string_view> names = measure::row_columns();
   const measure::Row row{.hardware = hardware, .of = *step.whole, .latency = {}, .extra = {}};
-  const std::vector<measure::Cell> cells = measure::row_cells(row);
-  for (std::size_t c = 0; c < names.size(); ++c) {
-    const std::string text = measure::cell_text(cells[c]);
-    if (!text.empty()) json["columns"][std::string(names[c])] = text;
+  for (const auto& [name, cell] : measure::filled_cells(row)) {
+    json["columns"][std::string(name)] = measure::cell_text(cell);
   }
   for (const StepBlock& block : step.step->blocks) {
     nlohmann::ordered_json places;
@@ -77,11 +51,11 @@ void put(std::string& program, std::string_view begin, std::string_view end, con
 }
 
 // The ops of a step in other sizes, of which a fit would know one point each without them; but for what takes long.
-void add_sizes(Rows& rows, const hardware::Device& device, const hardware::RuntimeProfile& profile) {
+void add_sizes(measure::Measurements& rows, const hardware::Device& device, const hardware::RuntimeProfile& profile) {
   constexpr double kLong = 0.05;  // s
   measure::Measurements sizes;
   sizes.files.emplace_back();
-  sizes.rows = measure::sizes_not_measured(rows.of);
+  sizes.rows = measure::sizes_not_measured(rows);
   std::vector<std::size_t> all(sizes.rows.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   measure::Refusals refused;
@@ -89,7 +63,9 @@ void add_sizes(Rows& rows, const hardware::Device& device, const hardware::Runti
   std::vector<double> seconds(predictor.rows().size());
   predictor.predict(profile.values, std::nullopt, seconds);
   for (std::size_t i = 0; i < seconds.size(); ++i) {
-    if (seconds[i] < kLong) rows.add(std::get<measure::OpRow>(sizes.rows[predictor.rows()[i]].of));
+    measure::Row& row = sizes.rows[predictor.rows()[i]];
+    row.extra = {"", "", ""};  // of no step
+    if (seconds[i] < kLong) rows.rows.push_back(std::move(row));
   }
 }
 
@@ -110,27 +86,39 @@ Emission emission(std::string what, std::span<const EmittedStep> steps, const ha
   Emission e{.what = std::move(what), .torch_device = torch_device(device.family)};
   e.rows.files.emplace_back();
   e.rows.extra_columns = {"name", "count", "value"};
-  Rows rows{e.rows, device.name};
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  DistinctOps all;
+  std::vector<std::vector<std::size_t>> of_steps;
   for (const EmittedStep& step : steps) {
-    std::vector<std::int64_t> numbers;  // -1: an op without a row
-    for (const DistinctOp& op : step.step->ops) {
-      const auto* row = std::get_if<measure::OpRow>(&op.what);
-      numbers.push_back(row ? rows.add(*row, op.names, static_cast<double>(op.count)) : -1);
-      const std::string why = row ? "" : join(op.names, ", ") + ": " + std::get<std::string>(op.what);
-      if (!row && !contains(e.left_out, why)) e.left_out.push_back(why);
+    std::vector<std::size_t>& own = of_steps.emplace_back();
+    for (const DistinctOp& op : step.step->ops) own.push_back(all.add(op));
+  }
+  std::vector<std::int64_t> numbers;  // of rows; -1: an op without one
+  std::vector<double> counts;
+  for (const DistinctOp& op : all.ops) {
+    const auto* row = std::get_if<measure::OpRow>(&op.what);
+    numbers.push_back(row ? std::ssize(e.rows.rows) : -1);
+    if (row == nullptr) {
+      e.left_out.push_back(join(op.names, ", ") + ": " + std::get<std::string>(op.what));
+      continue;
     }
-    if (step.whole) json.push_back(step_json(step, numbers, device.name));
+    const std::string count = op.count > 0 ? fmt::format("{}", op.count) : std::string();
+    e.rows.rows.push_back(
+        {.hardware = device.name, .of = *row, .latency = {}, .extra = {join(op.names, "+"), count, ""}});
+    counts.push_back(static_cast<double>(op.count));
+  }
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    std::vector<std::int64_t> own;
+    for (const std::size_t op : of_steps[s]) own.push_back(numbers[op]);
+    if (steps[s].whole) json.push_back(step_json(steps[s], own, device.name));
   }
   e.steps = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  const bool of_steps = std::any_of(rows.counts.begin(), rows.counts.end(), [](double n) { return n > 0; });
-  if (profile != nullptr && of_steps) add_sizes(rows, device, *profile);
-  std::vector<double> worth(rows.counts.size(), 0);
-  if (profile != nullptr && !worth.empty()) worth = measure::doubts(e.rows, rows.counts, device, *profile);
+  if (profile == nullptr || counts.empty()) return e;
+  if (*std::ranges::max_element(counts) > 0) add_sizes(e.rows, device, *profile);
+  counts.resize(e.rows.rows.size());
+  const std::vector<double> worth = measure::doubts(e.rows, counts, device, *profile);
   for (std::size_t i = 0; i < worth.size(); ++i) {
-    std::vector<std::string>& extra = e.rows.rows[i].extra;
-    extra.push_back(rows.counts[i] > 0 ? fmt::format("{}", rows.counts[i]) : std::string());
-    extra.push_back(worth[i] > 0 ? fmt::format("{:.3g}", worth[i]) : std::string());
+    if (worth[i] > 0) e.rows.rows[i].extra.back() = fmt::format("{:.3g}", worth[i]);
   }
   return e;
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <optional>
 
+#include "base/list.h"
 #include "measure/row_ops.h"
 #include "model/quantization.h"
 #include "replay/replay.h"
@@ -174,19 +174,6 @@ std::optional<OpRow> joint_row(const graph::Op& product, const graph::Op& sum) {
   return joint;
 }
 
-// Finds or adds the op in `step`.
-std::size_t place(Step& step, std::map<std::string, std::size_t>& known, const std::string& name, std::int64_t count,
-                  Row what) {
-  const auto* row = std::get_if<OpRow>(&what);
-  const std::string key = row ? measure::describe(*row) : name + '\n' + std::get<std::string>(what);
-  const auto [found, added] = known.try_emplace(key, step.ops.size());
-  if (added) step.ops.push_back({{}, 0, std::move(what)});
-  DistinctOp& op = step.ops[found->second];
-  if (std::find(op.names.begin(), op.names.end(), name) == op.names.end()) op.names.push_back(name);
-  op.count += count;
-  return found->second;
-}
-
 }  // namespace
 
 Row row_of(const graph::Op& op, const graph::Attention* attention) {
@@ -194,9 +181,22 @@ Row row_of(const graph::Op& op, const graph::Attention* attention) {
   return std::visit([&](const auto& body) { return row(body, Place{op, attention}); }, op.body);
 }
 
+std::size_t DistinctOps::add(const DistinctOp& op) {
+  const auto* row = std::get_if<OpRow>(&op.what);
+  const std::string key = row ? measure::describe(*row) : op.names.front() + '\n' + std::get<std::string>(op.what);
+  const auto [found, added] = known_.try_emplace(key, ops.size());
+  if (added) ops.push_back({{}, 0, op.what});
+  DistinctOp& known = ops[found->second];
+  for (const std::string& name : op.names) {
+    if (!contains(known.names, name)) known.names.push_back(name);
+  }
+  known.count += op.count;
+  return found->second;
+}
+
 Step step_of(const graph::Graph& graph, Sums sums) {
   Step step;
-  std::map<std::string, std::size_t> known;
+  DistinctOps distinct;
   for (std::size_t i = 0; i < graph.size();) {
     // Ops of one kind of layer stand together, each with all its executions; their common divisor is the number of
     // layers.
@@ -209,23 +209,24 @@ Step step_of(const graph::Graph& graph, Sums sums) {
       if (std::holds_alternative<graph::Overhead>(op.body)) continue;
       if (const auto joint = sums == Sums::joint && i + 1 < end ? joint_row(op, graph[i + 1]) : std::nullopt) {
         const std::string name = fmt::format("{}+{}", op.name, graph[i + 1].name);
-        block.places.push_back({place(step, known, name, op.count, *joint), op.count / block.times});
+        block.places.push_back({distinct.add({{name}, op.count, *joint}), op.count / block.times});
         ++i;
         continue;
       }
-      const std::size_t at =
-          place(step, known, std::string(op.name), op.count, row_of(op, attention_beside(op, graph)));
+      const std::size_t at = distinct.add({{std::string(op.name)}, op.count, row_of(op, attention_beside(op, graph))});
       block.places.push_back({at, op.count / block.times});
     }
     if (!block.places.empty()) step.blocks.push_back(std::move(block));
   }
+  step.ops = std::move(distinct.ops);
   return step;
 }
 
 Step list_of(const std::vector<OpRow>& rows) {
   Step step;
-  std::map<std::string, std::size_t> known;
-  for (const OpRow& row : rows) place(step, known, row.op, 0, row);
+  DistinctOps distinct;
+  for (const OpRow& row : rows) distinct.add({{row.op}, 0, row});
+  step.ops = std::move(distinct.ops);
   return step;
 }
 

@@ -180,32 +180,19 @@ namespace {
 
 using measure::OpRow;
 
-// A row that is written already, and what the graphs call it.
-struct Known {
-  std::size_t row;
-  std::vector<std::string> names;
-};
-
-void add_rows(const Replay& replay, const std::string& hardware, measure::Measurements& m,
-              std::map<std::string, Known>& known) {
+// Those that were timed, each once, also of another phase.
+void add_rows(const Replay& replay, const std::string& hardware, measure::Measurements& m, DistinctOps& known) {
   for (const TimedOp& timed : replay.ops) {
     if (!timed.timing) continue;
-    const auto& row = std::get<OpRow>(timed.op.what);
-    const auto [found, added] = known.try_emplace(measure::describe(row), Known{m.rows.size(), {}});
-    std::vector<std::string>& names = found->second.names;
-    for (const std::string& name : timed.op.names) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    const std::size_t at = known.add(timed.op);
+    if (at == m.rows.size()) {
+      m.rows.push_back({.hardware = hardware,
+                        .of = std::get<OpRow>(timed.op.what),
+                        .latency = timed.time(),
+                        .extra = {fmt::format("{:.3g}", timed.timing->spread.value * 1e6),
+                                  fmt::format("{}", timed.timing->passes), ""}});
     }
-    if (!added) {  // of another phase, too
-      m.rows[found->second.row].extra.back() = join(names, "+");
-      continue;
-    }
-    measure::Row& measured = m.rows.emplace_back();
-    measured.hardware = hardware;
-    measured.of = row;
-    measured.latency = timed.time();
-    measured.extra = {fmt::format("{:.3g}", timed.timing->spread.value * 1e6), fmt::format("{}", timed.timing->passes),
-                      join(names, "+")};
+    m.rows[at].extra.back() = join(known.ops[at].names, "+");
   }
 }
 
@@ -223,7 +210,7 @@ measure::Measurements measurements_of(const Study& study) {
       "between the quartiles of the samples.");
   for (const auto& [name, value] : study.device.facts) file.notes.push_back(fmt::format("{}: {}", name, value));
   m.extra_columns = {"spread_us", "repetitions", "name"};
-  std::map<std::string, Known> known;
+  DistinctOps known;
   for (const PhaseStudy& phase : study.phases) add_rows(phase.replay, study.hardware, m, known);
   return m;
 }

@@ -68,6 +68,17 @@ inline const graph::Attention* attention_beside(const graph::Op& op, const graph
   return attention_beside(op, graph, [](const graph::Op& same) -> const graph::Op& { return same; });
 }
 
+// Ops, each once however many steps have it, in order of first appearance.
+class DistinctOps {
+ public:
+  // Finds or adds the op, with its names and executions; returns its number.
+  std::size_t add(const DistinctOp& op);
+  std::vector<DistinctOp> ops;
+
+ private:
+  std::map<std::string, std::size_t> known_;
+};
+
 // Runtime overhead is no op and is left out. Sums::joint: a product and the sum over ranks that runs beside it are one
 // row, for backends that have a kernel of both.
 enum class Sums : bool { apart, joint };

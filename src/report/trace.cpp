@@ -152,7 +152,7 @@ struct TracedOp {
 
 Type fields_of(result::Fields<TracedOp> f) {
   using O = TracedOp;
-  return f.of("kind", "of the op", [](const O& o) { return kind_text(o.of->op); })
+  return f.of("kind", "of the op", [](const O& o) { return graph::kind_of(o.of->op); })
       .of("shape", "for people", [](const O& o) { return shape_text(o.of->op); })
       .of("weights", "type of ggml's", [](const O& o) { return weight_format(o.of->op)->name; })
       .only_when([](const O& o) {

@@ -387,7 +387,7 @@ Type fields_of(Fields<PlacedRow> f) {
   using R = PlacedRow;
   constexpr auto mapped = [](const R& r) { return r.placed().mapping.has_value(); };
   return f.of("name", "\"qkv_proj\"", [](const R& r) { return r.op().name; })
-      .of("kind", "of op", [](const R& r) { return kind_text(r.op()); })
+      .of("kind", "of op", [](const R& r) { return graph::kind_of(r.op()); })
       .of("shape", "as text", [](const R& r) { return shape_text(r.op()); })
       .of("count", "executions in the step", [](const R& r) { return r.op().count; })
       .of("time_s", "of one execution, simulated", [](const R& r) { return r.placed().seconds; })

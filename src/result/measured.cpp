@@ -413,13 +413,11 @@ std::optional<Map<Value>> measured_columns(const estimate::Phase& phase, std::si
   if (op_row == nullptr) return std::nullopt;
   const measure::Row row{.hardware = {}, .of = *op_row, .latency = {}, .extra = {}};
   Map<Value> columns;
-  const std::vector<std::string_view> names = measure::row_columns();
-  const std::vector<measure::Cell> cells = measure::row_cells(row);
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    const Value value = match(
-        cells[c], [](std::string_view text) -> Value { return std::string(text); },
-        [](std::int64_t number) -> Value { return d(number); }, [](auto same) -> Value { return same; });
-    if (value.index() != 0 && value != Value(std::string())) columns.emplace_back(names[c], value);
+  for (const auto& [name, cell] : measure::filled_cells(row)) {
+    columns.emplace_back(
+        name, match(
+                  cell, [](std::string_view text) -> Value { return std::string(text); },
+                  [](std::int64_t number) -> Value { return d(number); }, [](auto same) -> Value { return same; }));
   }
   return columns;
 }

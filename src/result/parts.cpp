@@ -262,7 +262,7 @@ Type fields_of(Fields<OpResult> f) {
   using O = OpResult;
   return f.of("name", "\"qkv_proj\"; not unique when layers differ", [](const O& o) { return o.op->op.name; })
       .of("kind", "\"gemm\", \"attention\", \"vector\", \"gather\", \"copy\", \"transfer\" or \"collective\"",
-          [](const O& o) { return kind_text(o.op->op); })
+          [](const O& o) { return graph::kind_of(o.op->op); })
       .of("shape", "text for people", [](const O& o) { return shape_text(o.op->op); })
       .of("count", "executions per step", [](const O& o) { return o.op->op.count; })
       .spread([](const O& o) {
@@ -367,10 +367,6 @@ std::optional<Exchanged> exchanged(const OpResult& o) {
   const auto* c = std::get_if<graph::Collective>(&o.op->op.body);
   if (c == nullptr) return std::nullopt;
   return Exchanged{c, cost::collective_cost(*o.cluster, *c), o.op->work.network * o.count(), o.op->op.overlaps};
-}
-
-std::string_view kind_text(const graph::Op& op) {
-  return std::visit([](const auto& body) { return body.kKind; }, op.body);
 }
 
 std::string layers_text(const model::Decoder& model, int kind) {

@@ -218,7 +218,6 @@ Fields<R> with_phases(Fields<R> fields, Doc phases_doc) {
 std::string layers_text(const model::Decoder& model, int kind);
 // "512 x 12288 x 4096" and the like.
 std::string shape_text(const graph::Op& op);
-std::string_view kind_text(const graph::Op& op);
 // Of the weights it reads or sends; null when it has none.
 const model::StoredFormat* weight_format(const graph::Op& op);
 

@@ -210,7 +210,7 @@ Type fields_of(Fields<FusedInstruction> f) {
 Type fields_of(Fields<Kernel> f) {
   using K = Kernel;
   return f.of<&K::name>("name", "of the instruction, or what is fused")
-      .of("kind", "as of an estimate", [](const K& k) { return kind_text(k.op().op); })
+      .of("kind", "as of an estimate", [](const K& k) { return graph::kind_of(k.op().op); })
       .of<&K::lowered, &LoweredOp::op_class>("class", "of the instruction")
       .of<&K::line>("line", "where it stands in the text")
       .of("scope", "place in the source",

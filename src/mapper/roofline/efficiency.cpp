@@ -101,7 +101,7 @@ bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.
 // its own.
 std::optional<std::size_t> called(const graph::Op& op, CallParameter p) {
   const auto* v = std::get_if<graph::Vector>(&op.body);
-  if (v == nullptr) return index(std::visit([](const auto& body) { return body.kKind; }, op.body), p);
+  if (v == nullptr) return index(graph::kind_of(op), p);
   const std::optional<std::size_t> own = index(graph::name(v->kind), p);
   return own ? own : index("elementwise", p);
 }
@@ -315,8 +315,8 @@ Efficiency::Run Efficiency::run(const graph::Op& op, const cost::Work& work) con
 // What a framework that calls ops one by one makes of it: on a device with a queue the longer of its call and of the
 // kernels, nearly; a processor that calls what it runs itself does one after the other.
 void Efficiency::add_call(const graph::Op& op, Run& r) const {
-  const std::optional<std::size_t> p = called(op, CallParameter::call);
-  if (!profile_.choices.eager || !p || op.launches == 0) return;
+  const auto p = profile_.choices.eager && op.launches > 0 ? called(op, CallParameter::call) : std::nullopt;
+  if (!p) return;
   constexpr double kQueue = 4;  // exponent: a call is hidden by a kernel twice as long
   const double call = profile_.values[*p];
   r.launch = is_host_ ? r.launch + call : std::max(r.launch, call);

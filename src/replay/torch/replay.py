@@ -852,7 +852,7 @@ class Session:
   def steps(self, steps: Sequence[Dict[str, Any]], rows: Sequence[Row]) -> None:
     self.chooser.trying = lambda what: None  # rows have tried it
     names = ["hardware", *(c for s in steps for c in s["columns"]), "execution", "latency_ms", *RESULT[1:4], *RESULT[7:]]
-    output = Output(re.sub(r"(\.csv)?$", ".steps.csv", self.options.output, count=1), names, "latency_ms", self.notes)
+    output = Output("{}.steps{}".format(*os.path.splitext(self.options.output)), names, "latency_ms", self.notes)
     for step in steps:
       cells = {"hardware": self.device.name, **{c: str(v) for c, v in step["columns"].items()}}
       cells["hardware"] = self.options.hardware or cells["hardware"]
@@ -865,7 +865,7 @@ class Session:
       for timing in timings: output.add(cells, timing, kernels, timing.median, wrong)
       told = filter(None, (wrong, self.timer.note if timings else ""))
       self.say(", ".join([*(f"{t.median * 1e3:.4g} ms {t.mode}" for t in timings), *told]))
-      self.save(output)
+      if output.rows: self.save(output)
   def step(self, blocks: Sequence[Any], known: Dict[int, Row]) -> Tuple[List[Timing], str, str]:
     """A whole step, its ops in order, operands in turn: how long, by which kernels, and what is wrong with it."""
     made, lacking = {}, []  # type: Dict[int, Tuple[Op, str, str]], List[str]
