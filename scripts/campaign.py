@@ -9,8 +9,10 @@ caches and prompts in the layouts that models have; norms and the like, lookups,
 """
 import sys
 
-COLUMNS = "hardware op dtype weights batch m n k q_len kv_len heads kv_heads head_dim kv_dtype bytes power copies latency_us".split()
+COLUMNS = ("hardware op dtype weights batch m n k hidden inter topk experts tp ep distribution q_len kv_len heads kv_heads head_dim kv_dtype "
+           "bytes power copies latency_us").split()
 MATRICES = [(4096, 4096), (6144, 4096), (28672, 4096), (4096, 14336), (8192, 8192), (128256, 4096)]  # n, k; Llama's and a square
+EXPERTS = [(4096, 14336, 2, 8, 1), (2048, 768, 8, 128, 1), (7168, 2048, 8, 256, 8)]  # hidden, inner, of how many, all, ranks of them
 LAYOUTS = [(32, 8, 128), (64, 8, 128), (40, 8, 128), (16, 16, 64)]  # heads, KV heads, size
 
 
@@ -21,6 +23,8 @@ def rows():
             if m * n <= 1 << 28:
                 yield {"op": "gemm", "m": m, "n": n, "k": k}
                 yield {"op": "gemm", "dtype": "fp8", "m": m, "n": n, "k": k}
+                if n <= 28672:
+                    yield {"op": "gemm", "dtype": "fp8", "weights": "fp8-block128", "m": m, "n": n, "k": k}
             if m in (8, 64, 1024) and n <= 28672:
                 yield {"op": "gemm", "dtype": "fp16", "m": m, "n": n, "k": k}
                 yield {"op": "gemm", "m": m, "n": n, "k": k, "weights": "w4a16-g128"}
@@ -30,6 +34,10 @@ def rows():
     for batch in (8, 32, 128):
         for m in (1, 16, 128):
             yield {"op": "gemm", "batch": batch, "m": m, "n": 4096, "k": 1408}
+    for hidden, inter, topk, experts, ep in EXPERTS:
+        for m in (1, 8, 32, 128, 512, 2048, 8192):
+            yield {"op": "moe_products", "m": m, "hidden": hidden, "inter": inter, "topk": topk, "experts": experts, "tp": 1, "ep": ep,
+                   "distribution": "balanced"}
     for heads, kv_heads, size in LAYOUTS:
         shape = {"heads": heads, "kv_heads": kv_heads, "head_dim": size}
         for length in (256, 1024, 4096, 8192, 32768, 131072):

@@ -23,10 +23,10 @@
 //                           1 / sqrt(hidden); 2: [hidden, w], 1 / (topk sqrt(w)), which
 //                           weighs all of a token's experts alike. Down(SiLU(gate) up)
 //                           or Down(SiLU(up)). Row t topk + j, token t's pick j, goes to
-//                           expert number (t topk + j) mod experts, and here are the
-//                           first ones. Of power_law_A the r-th expert of drawn_counts()
-//                           takes that many rows after those of the experts before it,
-//                           row i of token i mod m, and here are those of r mod ep = 0
+//                           expert number r = (t topk + j) mod experts; of power_law_A
+//                           the r-th expert of drawn_counts() takes that many rows after
+//                           those of the experts before it, row i of token i mod m. Here
+//                           are those of r mod ep = 0
 //  vector:rms_norm          0: x [m, n]; 1: gamma [n]; epsilon kEpsilon                  [m, n]
 //  vector:layer_norm        0: x; 1: gamma; 2: beta; epsilon kEpsilon                    [m, n]
 //  vector:add, multiply     0: [m, n]; 1: [m, n]                                         [m, n]

@@ -19,8 +19,7 @@ constexpr std::int64_t kActivationGrain = 512;  // elements: whole cache lines o
 
 // Tokens of each expert that this device holds, as operands.h deals them.
 std::vector<std::vector<std::int64_t>> deal(const ExpertsShape& s) {
-  const std::int64_t held = s.experts / s.ep;
-  std::vector<std::vector<std::int64_t>> tokens(static_cast<std::size_t>(held));
+  std::vector<std::vector<std::int64_t>> tokens(static_cast<std::size_t>(s.experts / s.ep));
   if (const std::optional<double> exponent = measure::drawn_exponent(s.distribution)) {
     const std::vector<std::int64_t> counts = graph::drawn_counts(*exponent, s.experts, s.topk, s.m);
     std::int64_t row = 0;
@@ -33,7 +32,8 @@ std::vector<std::vector<std::int64_t>> deal(const ExpertsShape& s) {
     return tokens;
   }
   for (std::int64_t row = 0; row < s.m * s.topk; ++row) {
-    if (row % s.experts < held) tokens[static_cast<std::size_t>(row % s.experts)].push_back(row / s.topk);
+    const std::int64_t expert = row % s.experts;
+    if (expert % s.ep == 0) tokens[static_cast<std::size_t>(expert / s.ep)].push_back(row / s.topk);
   }
   return tokens;
 }

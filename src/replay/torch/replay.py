@@ -187,9 +187,8 @@ class Ranks:  # this process among those that torchrun started, alone without it
 EXACT = 1 << 22  # tensors of more elements repeat their first ones
 @functools.lru_cache(maxsize=16)
 def numbers_of(operand: int, count: int) -> Tensor:  # in [-1, 1), spread evenly, in fp32 on the host: a finaliser of MurmurHash3
-  low = 0xFFFFFFFF
-  h = torch.arange(count, dtype=torch.int64).mul_(0x9E3779B9).add_((operand + 1) * 0x85EBCA6B).bitwise_and_(low)
-  for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)): h = h.bitwise_xor_(h >> shift).mul_(factor).bitwise_and_(low)
+  h = torch.arange(count, dtype=torch.int64).mul_(0x9E3779B9).add_((operand + 1) * 0x85EBCA6B).bitwise_and_(0xFFFFFFFF)
+  for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)): h = h.bitwise_xor_(h >> shift).mul_(factor).bitwise_and_(0xFFFFFFFF)
   return ((h.bitwise_xor_(h >> 16) >> 8) - (1 << 23)).to(torch.float32) * (1.0 / (1 << 23))
 
 class Op(NamedTuple):  # what executes a row
@@ -206,8 +205,7 @@ class Lab:  # makes operands on a device; without one on the host in fp64, where
     free = self.device.free() if self.device and not on_host else 1 << 34
     if size > 0.9 * free: raise Unavailable(f"needs {size / 2**30:,.1f} GiB at once, and {free / 2**30:,.1f} GiB are free")
   def fill(self, operand: int, shape: Sequence[int], scale: float = 1.0, offset: float = 0.0, dtype: str = "fp32") -> Tensor:
-    count = math.prod(shape)
-    if count < 1: raise Unavailable("has an operand without elements")
+    if (count := math.prod(shape)) < 1: raise Unavailable("has an operand without elements")
     self.room(count * (BYTES[dtype] if self.device else 8))
     first = numbers_of(operand, 1 << max(12, (min(count, EXACT) - 1).bit_length()))[:count] * scale + offset
     first = (first.round() if dtype == "int8" else first).to(self.type_of(dtype))
@@ -262,6 +260,7 @@ class Gemm(Family):
     named = {"w8a16": "int8", "int4": "w4a16", row.dtype: ""}.get(row.text("weights"), row.text("weights"))
     self.scheme, _, group = re.sub("^(awq|gptq)", "w4a16", named or {"int8": "w8a8", "fp8": "fp8"}.get(row.dtype, "")).partition("-g")
     self.group, self.root = int(group) if group.isdigit() and int(group) else self.k, 1 / math.sqrt(max(1, self.k))
+    self.blocks, self.scheme = self.scheme == "fp8-block128", self.scheme.replace("-block128", "")
     self.most, self.many = {"w8a8": 127.0, "int8": 127.0, "w4a16": 7.0}.get(self.scheme, 1.0), [self.batch] if self.batch > 1 else []
   def x(self) -> Tensor: return self.fill(0, (*self.many, self.m, self.k), 127.0 if self.row.dtype == "int8" else 1.0)
   def w(self) -> Tensor:
@@ -274,18 +273,17 @@ class Gemm(Family):
   def int4_weights(self) -> Op:
     x, q, pack = self.x(), (self.w() + 8).to(torch.int32), torch._convert_weight_to_int4pack
     packed = quietly(lambda: pack((q[:, ::2] << 4 | q[:, 1::2]).to(torch.uint8), 8))  # newer versions take two to a byte
-    scales = self.full((self.k // self.group, self.width, 2), 0.0, x.dtype)
-    scales[..., 0] = self.root / 7
+    scales = F.pad(self.full((self.k // self.group, self.width, 1), self.root / 7, x.dtype), (0, 1))  # and no zero points
     return self.over(lambda w: torch._weight_int4pack_mm(x, w, self.group, scales), pack(q, 8) if packed is None else packed)
   def scaled(self) -> Op:  # activations of another type become fp8 by a cast, as those with a scale that is known before do
-    x, one, scale = self.x(), self.full((), 1.0), self.full((), self.root)
-    more: Dict[str, Any] = {"use_fast_accum": True} if self.lab.device.major == 9 else {}  # as engines do; others know no such thing
-    more["out_dtype"] = self.lab.type_of(self.row.dtype if self.row.dtype in HALF else "bf16")
-    self.detail = ", ".join(["with a cast"] * (self.row.dtype != "fp8") + ["fast accumulation"] * bool(more.get("use_fast_accum")))
+    of, columns = ((self.k // 128, self.m), (self.width // 128, self.k // 128)) if self.blocks else ((), ())  # 1 x 128, and 128 x 128
+    x, one, scale = self.x(), self.full(of, 1.0).t(), self.full(columns, self.root).t()
+    more: Dict[str, Any] = {"out_dtype": self.lab.type_of(self.row.dtype if self.row.dtype in HALF else "bf16")}
+    if self.lab.device.major == 9 and not self.blocks: more["use_fast_accum"] = True  # as engines do; others know no such thing
+    self.detail = ", ".join(["with a cast"] * (self.row.dtype != "fp8") + ["fast accumulation"] * ("use_fast_accum" in more))
     return self.over(lambda w: first_of(torch._scaled_mm(x.to(w.dtype), w.t(), scale_a=one, scale_b=scale, **more)), self.w())
   def int8(self) -> Op:
-    x = self.x()
-    return self.over(lambda w: torch._int_mm(x, w.t()), self.w(), seen=lambda y: y.cpu().double() * (self.root / 127**2))
+    return self.over(lambda w, x=self.x(): torch._int_mm(x, w.t()), self.w(), seen=lambda y: y.cpu().double() * (self.root / 127**2))
   def npu_quantised(self) -> Op:
     npu, x, given, whole = package("torch_npu"), self.x(), self.full((self.m,), 1 / 127), self.row.dtype == "int8"
     out, self.detail = (torch.float16, "") if whole else (x.dtype, "with npu_dynamic_quant")
@@ -303,7 +301,8 @@ class Gemm(Family):
   def tolerance(self) -> float: return super().tolerance() + {"w8a8": 2 / 127, "fp8": 0.1}.get(self.scheme, 0.0)
   kernels = [
       Kernel("torch linear", plain, fits=lambda s: unless(not s.scheme, "-")),
-      Kernel("torch._scaled_mm", scaled, "cuda xpu", "torch:_scaled_mm torch:float8_e4m3fn", ANY, lambda s: s.takes("fp8", 16, 16)),
+      Kernel("torch._scaled_mm", scaled, "cuda xpu", "torch:_scaled_mm torch:float8_e4m3fn", ANY, lambda s: s.takes("fp8", 16, 16)
+             if not s.blocks else s.takes("fp8", 128, 512, 1) or unless(s.row.dtype == "fp8" and s.lab.device.major == 9, "is for Hopper")),
       Kernel("npu_quant_matmul", npu_quantised, "npu", "torch_npu:npu_quant_matmul", "bf16, fp16, int8", lambda s: s.takes("w8a8")),
       Kernel("npu_weight_quant_batchmatmul", npu_weights, "npu", "torch_npu", HALF, lambda s: s.takes("int8 w4a16")),
       Kernel("torch._int_mm", int8, "cuda cpu xpu", "torch:_int_mm", "int8", lambda s: s.takes("w8a8", 8, 8, 16)),
@@ -339,8 +338,7 @@ class Attention(Family):
   def q(self) -> Tensor: return self.fill(0, (self.batch, self.q_len, self.heads, self.d))
   def kv(self) -> List[Tensor]:
     cache = lambda i, d: self.fill(i, (self.batch, self.kv_len, self.kv_heads, d), dtype=self.cached)
-    k = cache(1, self.d)
-    return [k, k[..., :self.dv] if self.absorbed else cache(2, self.dv)]
+    return [k := cache(1, self.d), k[..., :self.dv] if self.absorbed else cache(2, self.dv)]
   def visible_kv(self) -> List[Tensor]:  # of a query alone those that it sees, so that kernels without windows do for it
     if self.q_len > 1: return self.kv()
     self.part, seen = 1.0, [x[:, -self.window:] for x in self.kv()]
@@ -399,8 +397,8 @@ class Attention(Family):
     q = self.q().reshape(self.batch, self.kv_heads, self.share, self.d) if folded else self.q().transpose(1, 2)
     if self.simple: more["is_causal"] = self.causal
     elif self.causal and not self.window and self.lab.device.capability >= (8, 0) and not missing("torch.nn.attention.bias"):
-      more["attn_mask"], self.detail = package("torch.nn.attention.bias").causal_lower_right(self.q_len, self.kv_len), "causal_lower_right"
-      k, v = (x.repeat_interleave(self.share, 2) for x in (k, v))  # flash attention takes that mask, of as many heads
+      bias, self.detail = package("torch.nn.attention.bias"), "causal_lower_right" + ", keys repeated" * (self.share > 1)  # flash takes it
+      more["attn_mask"], k, v = bias.causal_lower_right(self.q_len, self.kv_len), *(x.repeat_interleave(self.share, 2) for x in (k, v))
     else:  # of another mask torch computes all scores, and mostly writes them
       self.lab.room(3 * self.batch * self.heads * self.q_len * self.kv_len * q.element_size())
       more["attn_mask"], self.detail = self.visible(), "with a mask"
@@ -469,7 +467,8 @@ class Experts(Family):
   def operands(self) -> List[Tensor]:
     """Rows are dealt to experts in turn, or drawn evenly by every token. A token's picks score alike, others nothing beside them."""
     self.lab.room(8 * self.m * (self.topk + self.all), on_host=True)
-    picks = (torch.arange(self.m * self.topk) % self.all).reshape(self.m, self.topk)
+    turn, ep = torch.arange(self.m * self.topk).reshape(self.m, self.topk) % self.all, self.all // self.held
+    picks = turn % ep * self.held + turn // ep  # of so many devices, that the next expert is the next one's
     if self.row.text("distribution") == "uniform":
       picks = torch.rand((self.m, self.all), generator=torch.Generator().manual_seed(1)).topk(self.topk, 1).indices
     self.counts, self.x = torch.bincount(picks.flatten(), minlength=self.all)[:self.held].tolist(), self.fill(0, (self.m, self.hidden))
@@ -622,8 +621,7 @@ class Scan(Family):
         query, key = (x[:, t].repeat_interleave(self.share, 1).to(state.dtype) for x in (q, k))
         state, value = state * decay[:, t, :, None, None], v[:, t].to(state.dtype)
         value = (value - torch.matmul(key[:, :, None], state)[:, :, 0] if delta else value) * much[:, t, :, None]
-        state = state + key[..., None] * value[:, :, None]
-        results.append(torch.matmul(query[:, :, None], state)[:, :, 0])
+        results.append(torch.matmul(query[:, :, None], state := state + key[..., None] * value[:, :, None])[:, :, 0])
       return torch.stack(results, 1).to(v.dtype)
     return self.over(call, first)
   def fla(self) -> Op:
@@ -669,7 +667,7 @@ def reason_of(error: BaseException) -> str:
 def small(row: Row) -> Row:  # quick on the host, and alike in what kernels ask for: lone queries, whole prompts, windows, widths modulo 16
   most = {"m": 32, "n": 256, "k": 256, "batch": 2, "kv_len": 77, "q_len": 33, "window": 50, "hidden": 128, "bytes": 4096}
   if row.text("kv_dtype") == "fp8": most.update(kv_len=29, q_len=13, window=20)  # fewer, of which one too many shows beyond the tolerance
-  if row.n("window") >= row.n("kv_len"): most["window"] = 0
+  most.update(window=most["window"] * (row.n("window") < row.n("kv_len")), k=512 if "block" in row.text("weights") else 256)
   most.update({"moe": {"inter": 64 * max(1, row.n("tp"))}, "scan": {"k": 1 << 20, "n": 1 << 20},  # widths of a state are not changed
                "vector": {"m": 9 * max(1, row.n("heads") + row.n("kv_heads"))}}.get(row.family, {}))  # 9 whole tokens
   sizes = {c: min(row.n(c), v) + (row.n(c) % 16 if row.n(c) > v and c in "nk" else 0) for c, v in most.items() if row.n(c)}
@@ -722,7 +720,7 @@ Timing = NamedTuple("Timing", [("mode", str), ("median", float), ("minimum", flo
                                ("sensors", List[Optional[float]]), ("untrusted", str)])
 Run = Callable[..., float]  # executes so many passes and says the seconds of all; calls what it is given before it waits for them
 class Timer:  # how long it takes: samples of many executions, operands in turn, until there are enough
-  SAMPLE, BUDGET, FEWEST, MOST, SUSTAINED = 5e-3, 0.4, 5, 31, 3.0
+  SAMPLE, BUDGET, FEWEST, ENOUGH, MOST, SUSTAINED = 5e-3, 0.4, 5, 9, 31, 3.0
   LOAD = {"cuda": 0.05, "npu": 0.05, "mps": 0.1, "xpu": 0.1}  # s, until the clock of a device that slept is up
   def __init__(self, device: Device, ranks: Ranks, deadline: float = math.inf) -> None:
     self.device, self.ranks, self.deadline, self.note, self.broken = device, ranks, deadline, "", False  # broken: captures no more
@@ -744,10 +742,12 @@ class Timer:  # how long it takes: samples of many executions, operands in turn,
     passes, sensed = self.warmed(run, self.SUSTAINED if sustained else self.LOAD.get(self.device.kind, 0.0)), []  # type: int, List[Any]
     read = lambda: sensed.append(self.device.sensors())  # while it works: the clock of a device that waits is another
     samples = [run(passes, read) / passes]
-    while (len(samples) < self.FEWEST or (len(samples) < self.MOST and sum(samples) * passes < self.BUDGET)) and not self.long(
-        samples[-1] * passes): samples.append(run(passes) / passes)
+    quarters = lambda: statistics.quantiles(samples, n=4, method="inclusive")
+    steady = lambda low, mid, high: len(samples) >= self.ENOUGH and max(high - mid, mid - low) <= 0.005 * mid  # more would say no more
+    more = lambda: len(samples) < self.MOST and sum(samples) * passes < self.BUDGET and not steady(*quarters())
+    while (len(samples) < self.FEWEST or more()) and not self.long(samples[-1] * passes): samples.append(run(passes) / passes)
     samples.append(run(passes, read) / passes)
-    low, mid, high = statistics.quantiles(samples, n=4, method="inclusive")
+    low, mid, high = quarters()
     before, (after, power, heat) = sensed[0][0], sensed[-1]  # power is the mean of a second: an op's only if it ran for longer
     moved = before and after and abs(after - before) > 0.05 * before
     untrusted = [f"the clock {'fell' if after < before else 'rose'} from {before:.0f} to {after:.0f} MHz"] if moved else []

@@ -94,15 +94,15 @@ struct Reference {
       }
     };
     std::int64_t row = 0;
+    const auto place = [&](std::int64_t number) { return number % s.ep * held + number / s.ep; };
     if (const auto exponent = measure::drawn_exponent(s.distribution)) {
       std::int64_t popularity = 0;
       for (const std::int64_t count : graph::drawn_counts(*exponent, s.experts, s.topk, s.m)) {
-        const std::int64_t expert = popularity % s.ep * held + popularity / s.ep;
-        for (std::int64_t i = 0; i < count; ++i) add(row++ % s.m, expert);
+        for (std::int64_t i = 0; i < count; ++i) add(row++ % s.m, place(popularity));
         ++popularity;
       }
     } else {
-      for (; row < s.m * s.topk; ++row) add(row / s.topk, row % s.experts);
+      for (; row < s.m * s.topk; ++row) add(row / s.topk, place(row % s.experts));
     }
     return y;
   }

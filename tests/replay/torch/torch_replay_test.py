@@ -279,6 +279,16 @@ class OnTheProcessor(Program):
         timing = timer.timing("eager", lambda n, meanwhile=bool: (passes.append(n), meanwhile(), 60.0)[2])
         self.assertEqual((passes, timing.median, timing.untrusted), ([1, 1, 1], 60.0, "2 samples for want of time"))
 
+    def test_alike_samples_are_fewer(self):
+        timer = replay.Timer(replay.Device("cpu"), replay.Ranks("cpu"))
+        timer.BUDGET = 1.0
+
+        def counted(spread):
+            looks = iter(range(1 << 20))
+            run = lambda n, meanwhile=bool: (meanwhile(), 0.005 * (1 + spread * (next(looks) % 3)))[1]  # noqa: E731
+            return timer.timing("eager", run).passes
+        self.assertEqual((counted(0.004), counted(0.02)), (timer.ENOUGH + 1, timer.MOST + 1))
+
     def test_operands_are_as_many_as_the_caches_cannot_hold(self):
         device = replay.Device("cpu")
         device.flushed = 1 << 20
@@ -295,6 +305,8 @@ class OnTheProcessor(Program):
         self.assertEqual(len({tuple(c.args[0].tolist()) for c in table.calls}), 1025)
         experts = family(row("moe", "fp32", m=1, hidden=64, inter=64, topk=2, experts=32))[1]  # 2 of 32 times 48 KB
         self.assertEqual(len(experts.calls), 11)
+        shared, _ = family(row("moe_products", "fp32", m=5, hidden=64, inter=64, topk=4, experts=32, ep=4))
+        self.assertEqual(shared.counts, [1] * 5 + [0] * 3)  # a quarter of 20 rows
         written = family(row("kv_write", "fp32", m=1, kv_heads=2, head_dim=64))[1]  # 1 of 16 places
         self.assertEqual(len(written.calls), 1025)
         windowed = family(row("attention_decode", "fp32", batch=1, q_len=1, kv_len=512, heads=2, kv_heads=2, head_dim=64, window=64))[1]
@@ -813,7 +825,8 @@ class OnCuda(Elsewhere):
         bias.causal_lower_right = lambda q_len, kv_len: torch.ones((q_len, kv_len)).tril(kv_len - q_len).bool()
         self.patch(mock.patch.dict(sys.modules, {"torch.nn.attention.bias": bias}))
         replay.missing.cache_clear()
-        arguments = self.ran(row("attention_prefill", **{**self.prompt, "kv_len": 60}), "torch attention, causal_lower_right")[1]
+        arguments = self.ran(row("attention_prefill", **{**self.prompt, "kv_len": 60}),
+                             "torch attention, causal_lower_right, keys repeated")[1]
         self.assertEqual([x.shape[1] for x in arguments], [8, 8, 8])  # it lets no heads share keys
         self.ran(row("attention_prefill", "fp32", **{**self.prompt, "causal": 0}), "torch attention")
         self.ran(row("mla_decode", batch=2, q_len=1, kv_len=30, heads=8), "torch attention")
@@ -840,8 +853,18 @@ class OnCuda(Elsewhere):
         """torch._scaled_mm, _int_mm and the packed ones take [m, k] and [n, k] or its transpose (ATen's native_functions.yaml; the second
         of _scaled_mm column by column)."""
         def scaled_mm(a, b, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False):
-            assert scale_a.dtype == scale_b.dtype == torch.float32 and scale_a.numel() == scale_b.numel() == 1
+            """A scale of each operand, or of 128 of a row and of 128 x 128 (test/test_scaled_matmul_cuda.py of PyTorch), which are read in
+            rows that are a multiple of four long (cuBLAS, "1D and 128x128 2D Block Scaling for FP8 Data Types"), of more than one row."""
+            assert scale_a.dtype == scale_b.dtype == torch.float32
             assert b.stride(0) == 1 and a.dtype == b.dtype == torch.float8_e4m3fn
+            if scale_a.numel() > 1:
+                (m, k), n = a.shape, b.shape[1]
+                assert m > 1 and not use_fast_accum and (k // 128) % 4 == 0
+                assert (scale_a.shape, scale_a.stride()) == ((m, k // 128), (1, m))
+                assert (scale_b.shape, scale_b.stride()) == ((k // 128, n // 128), (1, k // 128))
+                scale_a, scale_b = scale_a.repeat_interleave(128, 1), scale_b.repeat_interleave(128, 0).repeat_interleave(128, 1)
+                return ((a.float() * scale_a) @ (b.float() * scale_b)).to(out_dtype)
+            assert scale_a.numel() == scale_b.numel() == 1
             return (a.float() @ b.float() * scale_a * scale_b).to(out_dtype)
 
         def int_mm(a, b):
@@ -866,10 +889,16 @@ class OnCuda(Elsewhere):
         self.assertTrue(self.calls[-1][2]["use_fast_accum"])
         self.ran(row("gemm", "bf16", weights="fp8", **sizes), "torch._scaled_mm, with a cast, fast accumulation")
         self.assertEqual(self.calls[-1][2]["out_dtype"], torch.bfloat16)
+        self.device.major = 9
+        for m, n, k in ((40, 384, 1024), (2, 128, 512)):
+            self.ran(row("gemm", "fp8", weights="fp8-block128", m=m, n=n, k=k), "torch._scaled_mm")
         self.ran(row("gemm", "int8", **sizes), "torch._int_mm")
         self.ran(row("gemm", "bf16", weights="w4a16-g64", **sizes), "torch._weight_int4pack_mm")
         for r, why in ((row("gemm", "int8", m=4, n=64, k=128), "more than 16 rows"),
                        (row("gemm", "fp8", m=4, n=60, k=128), "multiples of 16"),
+                       (row("gemm", "fp8", weights="fp8-block128", m=1, n=128, k=512), "more than 1 rows"),
+                       (row("gemm", "fp8", weights="fp8-block128", m=4, n=128, k=640), "multiples of 512"),
+                       (row("gemm", "bf16", weights="fp8-block128", m=4, n=128, k=512), "is for Hopper"),
                        (row("gemm", "bf16", weights="mxfp4", **sizes), "no kernel for gemm in bf16 mxfp4")):
             with self.assertRaisesRegex(replay.Unavailable, why):
                 self.chooser.op(r)
