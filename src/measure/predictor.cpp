@@ -82,8 +82,9 @@ Predictor::Predictor(const Measurements& measurements, const std::vector<std::si
   dependents_.resize(hardware::kAllParameters);
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     for (const std::size_t p : mapper::parameters_of(ops_[i].op, ops_[i].choices())) dependents_[p].push_back(i);
-    const auto share = ops_[i].machine->upload_share(ops_[i].op);
-    if (share == hardware::Parameter::upload_pinned_share) dependents_[index(*share)].push_back(i);
+    if (ops_[i].machine->upload_share(ops_[i].op) != hardware::Parameter::upload_pinned_share) continue;
+    dependents_[index(hardware::Parameter::upload_pinned_share)].push_back(i);
+    dependents_[index(hardware::Parameter::vector_launch)].push_back(i);
   }
   op_seconds_.resize(ops_.size());
   trial_.resize(ops_.size());
