@@ -4,8 +4,8 @@
     scripts/campaign.py h100-sxm > ops.csv
     llmperf replay --ops ops.csv --hw h100-sxm --emit torch > replay.py     # and there: python3 replay.py --seconds 300
 
-Products of several types, warm and cold, singly and in batches, and one under load for the clock and the power; attention over
-caches and prompts in the layouts that models have; norms and the like, lookups, cache writes and copies over the link.
+Products of several types, warm and cold, singly, in batches and of experts, and one under load for the clock and the power; attention
+over caches and prompts in the layouts that models have; norms and the like, lookups, cache writes and copies over the link.
 """
 import sys
 
@@ -23,7 +23,7 @@ def rows():
             if m * n <= 1 << 28:
                 yield {"op": "gemm", "m": m, "n": n, "k": k}
                 yield {"op": "gemm", "dtype": "fp8", "m": m, "n": n, "k": k}
-                if n <= 28672:
+                if m > 1 and n <= 28672:  # cuBLAS takes no single row
                     yield {"op": "gemm", "dtype": "fp8", "weights": "fp8-block128", "m": m, "n": n, "k": k}
             if m in (8, 64, 1024) and n <= 28672:
                 yield {"op": "gemm", "dtype": "fp16", "m": m, "n": n, "k": k}
