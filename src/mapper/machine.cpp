@@ -12,6 +12,11 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kTileModels = {"default", "published", "roofline"};
 
+bool sends_weights(const graph::Op& op) {
+  const auto* sent = std::get_if<graph::Transfer>(&op.body);
+  return sent && sent->weights;
+}
+
 }  // namespace
 
 std::string_view name(TileModel model) { return kTileModels[static_cast<std::size_t>(model)]; }
@@ -48,7 +53,7 @@ OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
       OpTime t = time_over_link(work, link_);
       if (const auto staged = staging(op)) t.total = std::max(t.total, work.network / *staged);
       if (const auto share = upload_share(op)) t.total = t.total / get(efficiency_->profile().values, *share);
-      if (upload_share(op) == hardware::Parameter::upload_pinned_share) {  // an engine that copies starts as a kernel does
+      if (upload_share(op) == hardware::Parameter::upload_pinned_share) {  // such a copy starts as a kernel does
         t.total += Seconds(get(efficiency_->profile().values, hardware::Parameter::vector_launch));
       }
       return t;
@@ -90,15 +95,6 @@ OpTime Machine::mean_time(const graph::Op& op, const cost::Work& work) const {
   }
   return mean;
 }
-
-namespace {
-
-bool sends_weights(const graph::Op& op) {
-  const auto* sent = std::get_if<graph::Transfer>(&op.body);
-  return sent && sent->weights;
-}
-
-}  // namespace
 
 std::optional<BytesPerSecond> Machine::staging(const graph::Op& op) const {
   return efficiency_ && sends_weights(op) && !pinned_ ? staging_ : std::nullopt;

@@ -141,8 +141,8 @@ std::optional<std::string> word_of(const OpShape& shape) {
 }
 
 bool stands_in(std::string_view kernel) {
-  constexpr std::string_view kWords[] = {"torch chain",    "matmul and softmax", "linear of each expert",
-                                         "token by token", "with a mask",        "routed by a chain",           "keys repeated"};
+  constexpr std::string_view kWords[] = {"torch chain", "matmul and softmax", "linear of each expert", "token by token",
+                                         "with a mask", "routed by a chain",  "keys repeated"};
   return std::any_of(std::begin(kWords), std::end(kWords),
                      [&](std::string_view word) { return kernel.find(word) != std::string_view::npos; });
 }

@@ -475,7 +475,7 @@ TEST_CASE("what a framework calls one by one takes its call, too", "[predictor]"
   }
 }
 
-TEST_CASE("a copy over the link takes the share of its rate that pinned memory gets", "[predictor]") {
+TEST_CASE("a copy over the link takes the share of its rate that pinned memory gets, and starts", "[predictor]") {
   const std::string text =
       "hardware,op,dtype,bytes,latency_us\na100-sxm-80gb,copy_to_device,fp16,1000000000,1\n"
       "a100-sxm-80gb,copy_to_host,fp16,1000000000,1\n";
@@ -483,10 +483,11 @@ TEST_CASE("a copy over the link takes the share of its rate that pinned memory g
   profile.values[index(upload_pinned_share)] = 0.25;
   Case c(text, a100(), profile);
   const double light = 1e9 / a100().host_link->per_direction.value;
-  for (const double seconds : c.full(profile.values)) CHECK(seconds == Approx(4 * light));
+  const double start = get(profile.values, vector_launch);
+  for (const double seconds : c.full(profile.values)) CHECK(seconds == Approx(4 * light + start));
   for (const RowRoof& roof : c.predictor.roofs()) CHECK(roof.roof.value == Approx(light));
   const std::vector<std::size_t> all = c.predictor.parameters();
-  CHECK(all == std::vector<std::size_t>{index(upload_pinned_share)});
+  CHECK(all == std::vector<std::size_t>{index(vector_launch), index(upload_pinned_share)});
   // A processor's memory is the host's.
   const hardware::Device cpu = hardware::load_device("epyc-9654");
   CHECK_THROWS_WITH(Case("hardware,op,dtype,bytes,latency_us\nepyc-9654,copy_to_host,fp16,1000,1\n", cpu, profile),

@@ -105,7 +105,7 @@ TEST_CASE("a row is worth what the profile may be wrong by for want of it", "[em
   }
   const std::vector<double> once = measure::doubts(m, std::vector<double>{1, 1, 1, 1}, device(), profile());
   CHECK(once[1] > once[0]);        // the same numbers are doubted, about a longer time
-  CHECK(once[3] < 0.2 * once[1]);  // which is known once that row is measured
+  CHECK(once[3] < 0.3 * once[1]);  // which is known once that row is measured
   CHECK(once[2] > 0);
   const std::vector<double> often = measure::doubts(m, std::vector<double>{1, 1, 1000, 1}, device(), profile());
   CHECK(often[2] == Approx(1000 * once[2]));

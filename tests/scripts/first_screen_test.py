@@ -111,7 +111,7 @@ class FirstScreen(ProgramTest):
                 self.assertNotIn("Ops of", whole)
 
     def test_rows_of_a_device_that_no_profile_is_fitted_to_are_named(self):
-        self.assertRegex(self.screen("experts"), r"shipped rows +\d+ of this device in h200-sxm-serving \(llmperf validate NAME\)")
+        self.assertRegex(self.screen("experts"), r"shipped rows +[\d,]+ of this device in (\S+, )*h200-sxm-serving, h200-sxm-torch\b")
         self.assertNotIn("llmperf validate", self.screen("one card"))  # its rows are what its profile is fitted to
         self.assertNotIn("nothing was measured", self.screen("experts", "--detail", "full"))
 
