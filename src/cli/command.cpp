@@ -219,7 +219,7 @@ namespace {
 
 // Flags that engines have and that are something else here, or nothing.
 constexpr std::pair<std::string_view, std::string_view> kOfEngines[] = {
-    {"--max-model-len --ctx-size -c --context-length --max-seq-len --n-ctx",
+    {"--ctx-size -c --n-ctx",
      "lengths are those of a request, --prompt and --gen; what fits is said as the longest context"},
     {"--enable-expert-parallel --enable-ep", "--ep N says over how many devices"},
     {"--enforce-eager", "--execution eager"},

@@ -258,7 +258,7 @@ Answer compare_options(const CompareFlags& flags) {
   if (!asked.options) asked.options = "none";
   const std::string execution = asked.execution.value_or("");
   request::Sources sources;
-  service::refuse_beside(asked);
+  service::refuse_beside(asked, true);
   const auto resolved = resolve(asked, sources, request::Unused::taken);
   const Resolved& r = *resolved;
   const hardware::RuntimeOptions second = second_options(r, flags.with);

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "cli/command.h"
+#include "import/engine_log.h"
 #include "report/reports.h"
 #include "report/trace.h"
 #include "result/measured.h"
@@ -16,9 +17,12 @@ namespace {
 
 using report::step_trace;
 
+constexpr std::size_t kMostLogBytes = 64 << 20;  // of a server that has run for days
+
 struct EstimateFlags : RequestFlags {
   std::string number;  // of explain
   report::Detail detail = report::Detail::summary;
+  std::string log;
 };
 
 // What `replay` would call its ops, where these are told one by one.
@@ -103,7 +107,10 @@ request::Request request_of(const EstimateFlags& flags, const char* command) {
 
 Answer estimate_answer(const EstimateFlags& flags, const Context& context) {
   request::Sources sources;
-  const service::Estimated estimated(request_of(flags, "estimate"), sources);
+  service::Estimated estimated(request_of(flags, "estimate"), sources);
+  if (!flags.log.empty()) {
+    estimated.compare(import::read_engine_log(descriptor::read_text_file(flags.log, kMostLogBytes), flags.log));
+  }
   // A study picks parts of the whole page.
   const bool part = context.caught != nullptr && !context.has("--detail");
   const report::Detail detail = part ? report::Detail::full : flags.detail;
@@ -128,6 +135,10 @@ void describe_estimate(Command& command) {
              "summary (what fits on a screen), full (all that was assumed, phases, memory, exchanges, the figures it "
              "rests on) or ops (every op of each phase, too)")
       .group = "Output";
+  command.add(
+      "--engine-log", flags.log, "FILE",
+      "start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp or Ollama: what it prints of its memory beside what "
+      "is predicted of it");
 }
 
 void describe_explain(Command& command) {

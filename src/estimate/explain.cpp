@@ -1170,6 +1170,29 @@ class Numbers {
 
 }  // namespace
 
+Explanation explain_pool(const EngineMemory& memory, const KvCapacity& c) {
+  const Term share = named("utilisation", memory.utilisation, "share that the engine may use");
+  Term room = named("usable_bytes", c.usable.value, "B that the engine may use") -
+              named("weight_bytes", c.weights.value, "B of weights as loaded");
+  if (memory.room != EngineMemory::Room::weights_and_cache) {
+    room = room - named("activation_bytes", c.activation.value, "B of the largest step") -
+           named("graph_bytes", c.graphs.value, "B of captured graphs") -
+           named("other_bytes", c.other.value, "B of libraries, exchanges and tables of positions");
+  }
+  if (memory.room == EngineMemory::Room::share_of_free) room = room.in_parentheses() * share;
+  const Term left = named(checked(room, "kv.kv_bytes", "B", c.kv.value), "B that are left for keys and values");
+  const Term blocks = c.blocks == 0 ? Term(0) : floor(left / named("block_bytes", c.block.value, "B of a block"));
+  if (!memory.prints_concurrency) {
+    return checked(floor(blocks / named("groups", c.pool->groups(), "groups of layers")) *
+                       named("block_size", c.block_size, "tokens of a block"),
+                   std::string(kPoolTokens), "tokens", d(c.tokens));
+  }
+  const Term sequence =
+      named("sequence_blocks", std::max(1.0, c.pool->pages(c.max_model_len)), "blocks of a sequence of that length");
+  return checked(floor(blocks / sequence * named("max_model_len", c.max_model_len, "tokens of the longest sequence")),
+                 std::string(kPoolTokens), "tokens", d(c.tokens));
+}
+
 std::vector<std::string> explainable_paths(const Estimator& estimator, const Estimate& estimate) {
   std::vector<std::string> paths;
   const Numbers numbers(estimator, estimate);

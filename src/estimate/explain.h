@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/term.h"
+#include "estimate/engine_memory.h"
 #include "estimate/estimate.h"
 
 namespace llmperf::estimate {
@@ -18,6 +19,10 @@ using llmperf::Variable;
 // `estimate` must be a result of `estimator`. Throws Error(bad_input) with the nearest paths when the estimate has no
 // number of that path, and std::logic_error when a formula and its number differ by more than 1e-9 of the larger.
 Explanation explain(const Estimator& estimator, const Estimate& estimate, std::string_view path);
+
+// The tokens of an engine's pool, and what is left for it: "memory.kv_tokens".
+inline constexpr std::string_view kPoolTokens = "memory.kv_tokens";
+Explanation explain_pool(const EngineMemory& memory, const KvCapacity& room);
 
 // Every path that `explain` knows for this estimate. Ops of one name in the same phase are told apart as "norm",
 // "norm#2", ….

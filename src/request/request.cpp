@@ -361,7 +361,12 @@ const Field kFields[] = {
      .about = "share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds "
               "[serving: the engine's own]",
      .workloads = "ts", .least = 0.01, .most = 1,
-     .aliases = "gpu-memory-utilization gpu-memory-utilisation kv-utilization mem-fraction-static"},
+     .aliases = "gpu-memory-utilization gpu-memory-utilisation kv-utilization mem-fraction-static "
+                "free-gpu-memory-fraction kv-cache-free-gpu-memory-fraction npu-memory-fraction"},
+    {.name = "max-model-len", .member = &R::max_model_len, .group = kEngine, .type = "TOKENS",
+     .about = "tokens of the longest sequence, prompt and generated, which the engine's memory must hold one of; what vLLM "
+              "prints of its cache is of such sequences [the model's]",
+     .workloads = "ts", .most = kMaxTokens, .kilo = Kilo::binary, .aliases = "max-seq-len context-length"},
     {.name = "block-size", .member = &R::block_size, .group = kEngine, .type = "TOKENS",
      .about = "tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]",
      .workloads = "ts", .most = 1 << 20},

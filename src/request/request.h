@@ -32,7 +32,7 @@ struct Request {
   Text image_size;
   Text step;  // "32x1@2048,1x512@0"
   Number kv_utilisation;
-  Count block_size, max_batched_tokens, max_seqs;
+  Count block_size, max_batched_tokens, max_seqs, max_model_len;
   Text phase;
   Count verify;
   Text accept;  // tokens of --verify, or chances of a draft

@@ -427,8 +427,9 @@ void check_host_effects(const Resolved& r, const estimate::Setup& setup, const R
 template <class Refuse>
 void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
   if (!r.model().encoder) return;
-  for (const char* name : {"gen", "depth", "prefill-chunk", "step", "kv-utilisation", "phase", "verify", "accept", "kv",
-                           "cache-type-k", "cache-type-v"}) {
+  for (const char* name :
+       {"gen", "depth", "prefill-chunk", "step", "kv-utilisation", "max-model-len", "max-seqs", "max-batched-tokens",
+        "block-size", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
     refuse(get(r.asked, field(name)).has_value(),
            fmt::format("`{}`: {} is an encoder: it reads every text once, caches nothing and generates nothing", name,
                        r.model().name));
@@ -458,10 +459,6 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
                                                       r.model().vision->image.side)
                                         : "");
     check_encoder_effects(r, refuse);
-    for (const char* name : {"block-size", "max-batched-tokens", "max-seqs"}) {
-      refuse(r.workload() == Workload::text && !q.kv_utilisation && get(q, field(name)),
-             fmt::format("`{}`: no cache is sized", name), "give `kv-utilisation` as well");
-    }
     const bool cached =
         std::ranges::any_of(text->step, [](const auto& g) { return g.new_tokens > 1 && g.context > 0; });
     refuse(cached && plan.sequence() > 1,
@@ -626,6 +623,11 @@ void check_gguf(const Resolved& r, const estimate::Setup& setup) {
   }
 }
 
+// Whether what an engine's memory holds is asked for: any of what it is told.
+bool sizes_cache(const Request& q) {
+  return q.kv_utilisation || q.max_model_len || q.max_seqs || q.max_batched_tokens || q.block_size;
+}
+
 void make_generation(Resolved& r, Sources& sources, Unused unused) {
   auto& text = r.work.emplace<Generation>();
   text.choices = choose(r);
@@ -645,7 +647,7 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
                                       format_bytes(cost::vision_weight_bytes(setup.execution)),
                                       text.choices.plan.tensor > 1 ? "; every device of `tp` holds all of it" : ""));
   }
-  if (r.asked.kv_utilisation) text.memory = serving::memory_of(serving::choose_engine(engine_choices(r), setup));
+  if (sizes_cache(r.asked) && !r.model().encoder) text.memory = engine_memory(r, setup);
   text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
   if (r.asked.step) text.step = step_value(*r.asked.step);
   const std::int64_t verify = text.choices.serving.verify;
@@ -1046,6 +1048,10 @@ std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unus
     }
   }
   return r;
+}
+
+estimate::EngineMemory engine_memory(const Resolved& r, const estimate::Setup& setup) {
+  return serving::memory_of(serving::choose_engine(engine_choices(r), setup));
 }
 
 }  // namespace llmperf::request

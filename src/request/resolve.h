@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "estimate/engine_memory.h"
 #include "estimate/estimate.h"
-#include "estimate/kv_capacity.h"
 #include "estimate/training.h"
 #include "estimate/video.h"
 #include "hardware/device.h"
@@ -120,5 +120,8 @@ graph::Recompute recompute_value(const std::string& text);
 // "0-13,14-27", each with how its blocks are divided: "0-9@2x2/2d". Of a sub-mesh of X x Y devices: ulysses (the
 // default), tensor, or 2d (rows x columns). What a stage does not say is as in `plan`. Throws Error(bad_input).
 std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan);
+
+// What the engine of a request for text is told of memory, with its defaults.
+estimate::EngineMemory engine_memory(const Resolved& resolved, const estimate::Setup& setup);
 
 }  // namespace llmperf::request

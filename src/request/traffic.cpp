@@ -145,6 +145,7 @@ serving::EngineChoices engine_choices(const Resolved& r) {
   e.max_batched_tokens = q.max_batched_tokens;
   e.max_sequences = q.max_seqs;
   e.block_size = q.block_size;
+  e.max_model_len = q.max_model_len;
   e.kv_blocks = q.kv_blocks;
   e.kv_utilisation = q.kv_utilisation;
   if (q.prefix_caching) e.prefix_caching = switch_value("prefix-caching", *q.prefix_caching);

@@ -191,17 +191,43 @@ Type fields_of(Fields<estimate::ContextPoint> f) {
 
 Type fields_of(Fields<estimate::KvCapacity> f) {
   using K = estimate::KvCapacity;
-  return f.of<&K::blocks>("blocks", "of all layers; 0: none fits")
-      .of<&K::block_size>("block_size", "tokens of a block")
-      .of("tokens", "of all blocks", [](const K& k) { return k.tokens(); })
+  return f.of<&K::blocks>("blocks", "of one group of layers; 0: none fits")
+      .of<&K::block_size>("block_size", "tokens of a block, in the groups whose blocks hold fewest")
+      .of<&K::tokens>("tokens", "as the engine prints them: those of `sequences`, or of blocks in all groups")
+      .of<&K::max_model_len>("max_model_len", "tokens of the longest sequence")
+      .of<&K::sequence>("sequence_bytes: such a sequence",
+                        "what one of that length takes: pages of full layers, windows "
+                        "with the steps in flight, states")
+      .of<&K::sequences>("sequences", "of that length that fit")
+      .of<&K::longest>("longest_tokens: longest sequence", "that fits")
+      .of<&K::at_once>("sequences_at_once", "that there may be: as many as it is told, and have a state")
+      .of("refusal", "why the engine does not start; empty: it does", [](const K& k) { return k.refusal; })
       .of<&K::block>("block_bytes: a block", "of a device")
       .of<&K::usable>("usable_bytes", "that the engine may use")
-      .of<&K::weights>("weight_bytes", "of it, weights")
+      .of<&K::weights>("weight_bytes", "of it, weights as loaded")
+      .of<&K::padding>("padding_bytes: filled up", "… of them, what kernels add to the matrices that are stored")
       .of<&K::activation>("activation_bytes", "… the peak of the largest step")
+      .of<&K::images>("image_bytes: tower", "… what of it the pass over the largest images takes by itself")
+      .of<&K::graphs>("graph_bytes: graphs", "… captured graphs")
       .of<&K::other>("other_bytes: besides", "… libraries, what exchanges stage in, tables of positions")
       .of<&K::kv>("kv_bytes: KV cache", "… what is left; negative: nothing fits")
-      .of<&K::state>("state_bytes", "of recurrences, which every sequence that runs takes out of the same room")
+      .of<&K::state>("state_bytes", "of recurrences, of each sequence")
       .named("room for keys and values", "Of the device that has least.");
+}
+
+Type fields_of(Fields<estimate::LogPart> f) {
+  using P = estimate::LogPart;
+  return f.of<&P::name>("name", "\"weights\", \"keys and values\", \"tokens\" …")
+      .of<&P::unit>("unit", "\"bytes\", \"tokens\", \"blocks\", \"sequences\"")
+      .of<&P::printed>("printed", "as the log has it")
+      .of<&P::predicted>("predicted", "of one device; of llama.cpp of all");
+}
+
+Type fields_of(Fields<estimate::EngineLog> f) {
+  using L = estimate::EngineLog;
+  return f.of<&L::version>("version", "of the engine that wrote it; empty: the log does not say")
+      .of<&L::parts>("parts", "of its memory")
+      .named("start-up log", "What an engine printed of its memory, beside what is predicted.");
 }
 
 Type fields_of(const Fields<Generation>&) {
@@ -267,8 +293,12 @@ Type fields_of(const Fields<Generation>&) {
           .when([](const G& g) { return g.estimate->spending.average_power_w.has_value(); })
           .group<&drafted>("draft", "what drafts; only with `draft`")
           .only_when([](const G& g) { return g.setup->draft.has_value(); })
-          .json<&G::room>("kv", "the KV cache as an engine sizes it; only with `kv-utilisation`")
+          .json<&G::room>("kv",
+                          "the KV cache as an engine sizes it; only where what its memory holds is asked for "
+                          "(`kv-utilisation`, `max-model-len` …)")
           .only_when([](const G& g) { return g.room.has_value(); })
+          .json<&G::log>("engine_log", "a start-up log of the engine, beside what is predicted; only with `engine-log`")
+          .only_when([](const G& g) { return g.log.has_value(); })
           .flat("memory", "of one device, with a pipeline of the fullest stage",
                 [](const G& g) {
                   return MemoryUsed{&g.estimate->memory, g.estimate->capacity};
@@ -287,6 +317,9 @@ Type fields_of(const Fields<Generation>&) {
           .of<&G::estimate, &E::longest_context>(
               "longest_context_tokens: longest context",
               "prompt and generated tokens of a sequence that fit at this batch; 0: none")
+          .row("kv_tokens: tokens of the engine's cache", "as it prints them, where what its memory holds is asked for",
+               [](const G& g) { return d(g.room->tokens); })
+          .when([](const G& g) { return g.room.has_value(); })
           .row("draft_tokens: tokens drafted", "that `draft` proposes for a step",
                [](const G& g) { return g.setup->draft->tokens; })
           .when([](const G& g) { return g.setup->draft.has_value(); })

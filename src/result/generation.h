@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "estimate/kv_capacity.h"
+#include "estimate/context_curve.h"
+#include "estimate/engine_memory.h"
 #include "estimate/speculative.h"
 #include "estimate/training.h"
 #include "estimate/video.h"
@@ -43,6 +44,7 @@ struct Generation : Answer {
   std::vector<estimate::ContextPoint> curve;
   std::vector<estimate::SpeculativeRound> rounds;  // of what drafts, by length
   std::optional<estimate::KvCapacity> room;        // of an engine's cache, where that was asked for
+  std::optional<estimate::EngineLog> log;          // of its start, beside what is predicted
 
   std::vector<std::string> beyond() const;
   Bands bands() const;
@@ -55,6 +57,7 @@ Generation generation(const estimate::Estimator& estimator, const estimate::Esti
 
 Type fields_of(Fields<estimate::SpeculativeRound> f);
 Type fields_of(Fields<estimate::KvCapacity> f);
+Type fields_of(Fields<estimate::EngineLog> f);
 Type fields_of(const Fields<Generation>&);
 
 // ---- What `llmperf estimate --training` answers.

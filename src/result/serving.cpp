@@ -170,10 +170,15 @@ Type fields_of(Fields<serving::Range> f) {
 
 Type kv_used(Fields<Serving> f) {
   using K = Serving;
-  return f.of("blocks", "of a replica", [](const K& k) { return k.deployed->deployment.pool.blocks; })
+  return f
+      .of("blocks", "of a replica, in sequences as long as the mean one that is sent",
+          [](const K& k) { return k.deployed->deployment.pool.blocks; })
       .of("block_size", "tokens of a block", [](const K& k) { return k.deployed->settings.block_size; })
-      .of("tokens", "that they have room for",
-          [](const K& k) { return k.deployed->deployment.pool.blocks * k.deployed->settings.block_size; })
+      .of("tokens", "as the engine prints them",
+          [](const K& k) {
+            const auto& d = *k.deployed;
+            return d.settings.kv_blocks ? d.deployment.pool.blocks * d.settings.block_size : d.kv.tokens;
+          })
       .of("peak_share: at most", "of the blocks, that requests hold at most",
           [](const K& k) { return k.study->summary.kv_peak_share; })
       .of("mean_share: on the mean", "… on the mean while steps run",

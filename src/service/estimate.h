@@ -28,7 +28,9 @@ class Estimated {
   struct Text {
     request::Generation* of;
     estimate::Estimate estimate = {};
-    // With stages, rounds of a draft and room of a cache as a document has them; `curve`: and times over the context.
+    std::optional<estimate::KvCapacity> room = {};  // of an engine's memory, where that was asked for
+    std::optional<estimate::EngineLog> log = {};
+    // With stages and rounds of a draft as a document has them; `curve`: and times over the context.
     result::Generation result(bool curve) const;
   };
   struct Film {
@@ -43,6 +45,9 @@ class Estimated {
 
   const request::Resolved& resolved() const { return *resolved_; }
   const Work& work() const { return work_; }
+  // Sets what an engine's log says of its memory beside what is predicted, of an engine with all its defaults where the
+  // request tells it nothing. Of text alone, else Error(bad_input).
+  void compare(estimate::EngineLog log);
   // What does not fit, and which change would make it fit.
   std::optional<Error> infeasible() const;
   // The document, with the request as its last key.
@@ -59,9 +64,13 @@ class Estimated {
 // The document with the request as its last key.
 std::string with_request(std::string json, const request::Request& request);
 
-// Throws Error(bad_input) where something is asked for that an estimate says beside its own numbers: a step, the room
-// of an engine's cache.
-void refuse_beside(const request::Request& request);
+// What the engine's pool holds, where that was asked for; the largest batch and the longest context are then the
+// engine's.
+std::optional<estimate::KvCapacity> pool_of(const request::Generation& text, const estimate::Scenario& scenario,
+                                            estimate::Estimate& estimate);
+// Throws Error(bad_input) where something is asked for that an estimate says beside its own numbers: a step, and with
+// `pools` what an engine's memory holds.
+void refuse_beside(const request::Request& request, bool pools);
 // Throws Error(bad_input) for a request without a model or hardware; `hint`: what to do about it.
 void check_complete(const request::Request& request, const std::string& hint);
 

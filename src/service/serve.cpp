@@ -90,6 +90,9 @@ Served::Served(const request::Request& request, request::Sources& sources, const
   result.traffic = result::traffic_sent(traffic_.load, first, traffic_.trace.has_value());
   result.slo = traffic_.slo;
   result.notes = setup.notes;
+  if (!deployed_->adapted.empty()) {
+    result.notes.push_back("the engine would not start with its defaults: taken are " + deployed_->adapted);
+  }
   result.notes.insert(result.notes.end(), traffic_.notes.begin(), traffic_.notes.end());
   if (options.drawn) {
     result.timeline = result::moments(study_->run, kMoments);

@@ -310,7 +310,7 @@ void Sweep::Evaluator::load_setup_once() {
   generation_.reset();
   try {
     for (std::size_t i = 0; i < outer; ++i) set_axis(i);
-    refuse_beside(request_);
+    refuse_beside(request_, false);
     take(resolve_setup(request_, sweep_.sources_, request::Unused::taken));
     generation_.emplace(std::get<request::Generation>(setup_->work).estimator->setup());
   } catch (const std::exception& error) {
@@ -343,6 +343,8 @@ std::string Sweep::Evaluator::generation(points::Row& row) {
   } catch (const std::exception& error) {
     return sweep_.error_text(error);
   }
+  generation_->room = pool_of(std::get<request::Generation>(setup_->work), estimate_.scenario, estimate_);
+  if (generation_->room && !generation_->room->refusal.empty()) estimate_.fits = false;
   generation_->estimate = &estimate_;
   result::fill_row(row, &*generation_);
   return {};

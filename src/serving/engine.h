@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "estimate/engine_memory.h"
 #include "hardware/device.h"
 
 namespace llmperf::serving {
@@ -30,9 +31,12 @@ struct EngineSettings {
   std::string version;                     // empty: the newest that is known
   std::int64_t max_batched_tokens = 8192;  // of a step; SGLang: chunked_prefill_size, llama.cpp: n_batch
   std::int64_t max_sequences = 1024;       // that run at once; llama.cpp: slots
+  bool sequences_asked = false;            // … as somebody chose, not the engine's default
   double kv_utilisation = 0.92;           // share of memory; SGLang: mem_fraction_static, TensorRT-LLM: of what is free
   std::int64_t block_size = 16;           // tokens
   std::optional<std::int64_t> kv_blocks;  // instead of what the memory has room for
+  std::int64_t max_model_len = 0;         // tokens of the longest sequence; 0: what the model is made for
+  estimate::EngineMemory memory;          // of its version; what stands here as well is taken from here (memory_of)
   bool prefix_caching = true;
   bool chunked_prefill = true;
   std::int64_t long_prefill_threshold = 0;  // vLLM: tokens of a prompt in a step at most; 0: no such limit

@@ -28,11 +28,15 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   };
   take(s.max_batched_tokens, choices.max_batched_tokens);
   take(s.max_sequences, choices.max_sequences);
+  s.sequences_asked = choices.max_sequences.has_value();
   take(s.block_size, choices.block_size);
   take(s.kv_utilisation, choices.kv_utilisation);
   take(s.prefix_caching, choices.prefix_caching);
+  if (!s.prefix_caching) s.memory.pool.state_pages = 1;
+  if (setup.draft) s.memory.pool.state_pages += setup.draft->tokens;  // of each token that a step verifies
   take(s.chunked_prefill, choices.chunked_prefill);
   take(s.admission, choices.admission);
+  take(s.max_model_len, choices.max_model_len);
   if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
   if (setup.profile) s.frontend = Seconds{hardware::get(setup.profile->values, hardware::Parameter::host_request)};
   if (s.kind == EngineKind::vllm) {  // which captures no graphs of more rows than its sequences may have
@@ -53,33 +57,56 @@ double spread_lengths(Load& load, const EngineSettings& engine, std::optional<st
   return share;
 }
 
-estimate::EngineMemory memory_of(const EngineSettings& s, std::int64_t sequence_tokens) {
+estimate::EngineMemory memory_of(const EngineSettings& s) {
   using Room = estimate::EngineMemory::Room;
-  return {.room = s.kind == EngineKind::sglang   ? Room::weights_and_cache
-                  : s.kind == EngineKind::trtllm ? Room::share_of_free
-                                                 : Room::share_of_all,
-          .utilisation = s.kv_utilisation,
-          .batched_tokens = s.max_batched_tokens,
-          .max_sequences = s.max_sequences,
-          .block_size = s.block_size,
-          .graph_rows = s.captures_graphs && s.counts_graphs ? s.graph_rows : 0,
-          .sequence_tokens = sequence_tokens};
+  estimate::EngineMemory m = s.memory;
+  m.room = s.kind == EngineKind::sglang   ? Room::weights_and_cache
+           : s.kind == EngineKind::trtllm ? Room::share_of_free
+                                          : Room::share_of_all;
+  m.utilisation = s.kv_utilisation;
+  m.batched_tokens = s.max_batched_tokens;
+  m.max_sequences = s.max_sequences;
+  m.max_model_len = s.max_model_len;
+  m.graph_rows = s.captures_graphs && s.counts_graphs ? s.graph_rows : 0;
+  m.pool.page = s.block_size;
+  m.pool.in_flight = m.steps_in_flight * s.max_batched_tokens;
+  return m;
 }
 
-Deployed deploy(const estimate::Setup& setup, const EngineSettings& s, const Replicas& replicas,
+Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, const Replicas& replicas,
                 std::int64_t sequence_tokens) {
   Deployed d_;
-  d_.settings = s;
-  d_.kv = estimate::kv_capacity(estimate::Estimator(setup), memory_of(s, sequence_tokens));
-  const std::int64_t blocks = s.kv_blocks.value_or(d_.kv.blocks);
-  if (blocks <= 0) {
-    throw Error::infeasible(
-        fmt::format("{} leaves no room for a KV cache: weights {}, activations {}, graphs {} and {} of the rest of {}",
-                    setup.execution.model->name, format_bytes_binary(d_.kv.weights),
-                    format_bytes_binary(d_.kv.activation), format_bytes_binary(d_.kv.graphs),
-                    format_bytes_binary(d_.kv.other), format_bytes_binary(d_.kv.usable)),
-        "more devices (`tp`), narrower weights, or a larger share of the memory (`kv-utilisation`)");
+  EngineSettings s = settings;
+  const estimate::Estimator estimator(setup);
+  d_.kv = estimate::kv_capacity(estimator, memory_of(s));
+  if (s.max_model_len > 0 && sequence_tokens > s.max_model_len) {
+    throw Error::infeasible(fmt::format("requests of {} tokens are longer than `max-model-len`", sequence_tokens),
+                            fmt::format("`max-model-len` {}", sequence_tokens));
   }
+  const bool adapts = !s.kv_blocks && s.memory.holds_longest;
+  if (adapts && s.memory.counts_states && !s.sequences_asked && d_.kv.blocks > 0 && d_.kv.pool->has_states() &&
+      d_.kv.blocks < s.max_sequences) {
+    s.max_sequences = d_.kv.blocks;
+    d_.kv = estimate::kv_capacity(estimator, memory_of(s));
+    d_.adapted = fmt::format("`max-seqs` {}", s.max_sequences);
+  }
+  if (adapts && !d_.kv.refusal.empty() && s.max_model_len == 0 &&
+      d_.kv.longest >= std::max<std::int64_t>(1, sequence_tokens)) {
+    s.max_model_len = d_.kv.longest;
+    d_.kv = estimate::kv_capacity(estimator, memory_of(s));
+    d_.adapted += fmt::format("{}`max-model-len` {}", d_.adapted.empty() ? "" : ", ", s.max_model_len);
+  }
+  s.max_sequences = std::max<std::int64_t>(1, std::min(s.max_sequences, d_.kv.at_once));
+  d_.settings = s;
+  if (!s.kv_blocks && !d_.kv.refusal.empty()) {
+    const bool shorter = s.max_model_len == 0 && d_.kv.longest > 0;  // than what is sent
+    throw Error::infeasible(
+        fmt::format("{} does not start: {}", setup.execution.model->name, d_.kv.refusal),
+        shorter ? "keys and values in fp8 (`kv`), narrower weights, or more devices (`tp`)" : d_.kv.remedy);
+  }
+  const std::int64_t asked = sequence_tokens > 0 ? sequence_tokens : d_.kv.max_model_len;
+  const std::int64_t length = divide_up(asked, s.block_size) * s.block_size;  // sequences are of whole blocks
+  const std::int64_t blocks = s.kv_blocks.value_or(d_.kv.tokens_of(length) / s.block_size);
   d_.cost = std::make_shared<const estimate::StepCost>(setup);
   const graph::Plan& plan = setup.execution.plan;
   Pool pool{.settings = s,

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "estimate/kv_capacity.h"
+#include "estimate/engine_memory.h"
 #include "estimate/setup.h"
 #include "serving/metrics.h"
 #include "serving/simulation.h"
@@ -20,7 +20,7 @@ namespace llmperf::serving {
 // What may be asked of an engine; nothing where its own default holds.
 struct EngineChoices {
   std::string engine = "vllm";  // "sglang@0.5.6"
-  std::optional<std::int64_t> max_batched_tokens, max_sequences, block_size, kv_blocks;
+  std::optional<std::int64_t> max_batched_tokens, max_sequences, block_size, kv_blocks, max_model_len;
   std::optional<double> kv_utilisation;
   std::optional<bool> prefix_caching, chunked_prefill;
   std::optional<Admission> admission;
@@ -34,7 +34,7 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
 double spread_lengths(Load& load, const EngineSettings& engine, std::optional<std::int64_t> max_position);
 
 // What the engine is told of memory, which an estimate's KV cache is sized by as well.
-estimate::EngineMemory memory_of(const EngineSettings& settings, std::int64_t sequence_tokens = 0);
+estimate::EngineMemory memory_of(const EngineSettings& settings);
 
 struct Replicas {
   std::int64_t count = 1;                       // each on the devices of a plan
@@ -53,8 +53,11 @@ struct Deployed {
   estimate::KvCapacity kv;
   std::shared_ptr<const estimate::StepCost> cost;
   std::int64_t devices = 1;  // of all replicas
+  std::string adapted = {};  // what of the engine's defaults it would not start with, and what is taken; empty: nothing
 };
-// Throws Error(infeasible) where the weights leave no room for a cache.
+// `sequence_tokens`: of the sequences that are sent, whose share of windows and states says how many tokens they hold
+// together; 0: of the longest. Throws Error(infeasible) where the engine does not start, but for defaults that nobody
+// asked for: then the longest sequence is as long as the pool, and there are as many as have a state.
 Deployed deploy(const estimate::Setup& setup, const EngineSettings& engine, const Replicas& replicas = {},
                 std::int64_t sequence_tokens = 0);
 

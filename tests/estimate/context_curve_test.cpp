@@ -1,9 +1,10 @@
 // The KV cache and a decode step over the context.
+#include "estimate/context_curve.h"
+
 #include <algorithm>
 
 #include "builtin.h"
 #include "catch.h"
-#include "estimate/kv_capacity.h"
 
 namespace llmperf::context_curve_test {
 

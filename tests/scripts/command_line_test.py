@@ -154,7 +154,7 @@ class Flags(ProgramTest):
         self.assert_bad_input([*ESTIMATE, "--batch", "2", "--batch-size", "4"], "--batch is given more than once")
 
     def test_flags_of_engines_that_are_something_else_are_explained(self):
-        for words, hint in ((["--max-model-len", "8192"], "--prompt and --gen"), (["-c", "8192"], "longest context"),
+        for words, hint in ((["--ctx-size", "8192"], "--prompt and --gen"), (["-c", "8192"], "longest context"),
                             (["--enable-expert-parallel"], "--ep"), (["--enforce-eager"], "--execution eager")):
             self.assert_bad_input([*ESTIMATE, *words], f"unknown flag '{words[0]}'", hint)
 

@@ -438,7 +438,7 @@ class BadInput(Serve):
         self.assert_error(self.run_program(*LLAMA, "--rate", "4", "--kv-blocks", "10"), INFEASIBLE, "longer than the KV cache")
 
     def test_what_does_not_fit(self):
-        self.assert_error(self.run_program("serve", "-m", "llama-3-70b", "--hw", "rtx4090", "--rate", "1"), INFEASIBLE, "no room for a KV cache", "--tp")
+        self.assert_error(self.run_program("serve", "-m", "llama-3-70b", "--hw", "rtx4090", "--rate", "1"), INFEASIBLE, "no memory is left for keys and values", "--tp")
 
     def test_models_that_generate_no_text(self):
         self.assert_bad_input(["serve", "-m", "stdit3-xl2", "--hw", "h100-sxm", "--rate", "1"], "stdit3-xl2")

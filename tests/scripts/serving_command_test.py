@@ -68,7 +68,7 @@ class Step(ProgramTest):
 
 class KvCache(ProgramTest):
     """--kv-utilisation: the blocks of an engine's cache."""
-    WORDS = ["-m", "llama-3.1-8b", "--hw", "rtx4090", "--gen", "16", "--kv-utilisation", "0.9"]
+    WORDS = ["-m", "llama-3.1-8b", "--hw", "rtx4090", "--gen", "16", "--max-model-len", "8192", "--kv-utilisation", "0.9"]
 
     def test_blocks_are_those_that_vllm_prints(self):
         # casys-kaist/LLMServingSim at 5daddb2: vLLM 0.19.0, 2,588 blocks of 16.
@@ -78,20 +78,57 @@ class KvCache(ProgramTest):
         self.assertEqual(kv["block_bytes"], 16 * 131072)
 
     def test_only_where_it_is_asked_for(self):
-        self.assertNotIn("kv", self.json("estimate", *self.WORDS[:-2]))
+        self.assertNotIn("kv", self.json("estimate", *self.WORDS[:-4]))
         self.assertIn("KV cache of an engine", self.output("estimate", *self.WORDS))
 
     def test_a_share_of_weights_and_cache_or_of_what_is_free_under_other_engines(self):
-        words = ["-m", "llama-3.1-8b", "--hw", "h100-sxm", "--kv-utilisation", "0.9", "--max-seqs", "1024"]
+        words = ["-m", "llama-3.1-8b", "--hw", "h100-sxm", "--max-model-len", "32768", "--kv-utilisation", "0.9", "--max-seqs", "1024"]
         kv = {runtime: self.json("estimate", *words, "--runtime", runtime)["kv"] for runtime in ("vllm", "sglang", "trtllm")}
         self.assertGreater(kv["sglang"]["tokens"], kv["vllm"]["tokens"])
         self.assertGreater(kv["trtllm"]["tokens"], kv["vllm"]["tokens"])
 
-    def test_settings_without_it_have_no_effect(self):
-        for flag in ("--block-size", "--max-batched-tokens", "--max-seqs"):
-            result = self.run_program("estimate", *self.WORDS[:-2], flag, "64")
-            self.assertEqual(result.returncode, USAGE)
-            self.assertIn("--kv-utilisation", result.stderr)
+    def test_whatever_an_engine_is_told_asks_for_it(self):
+        words = ["--max-model-len", "8192"]
+        for flag, value in (("--block-size", "64"), ("--max-batched-tokens", "4096"), ("--max-seqs", "64"), ("--max-model-len", "4096")):
+            with self.subTest(flag=flag):
+                self.assertGreater(self.json("estimate", *self.WORDS[:-4], *(words if flag in words else [*words, flag, value]))["kv"]["tokens"], 0)
+
+    def test_what_does_not_start_is_refused_with_the_nearest_that_does(self):
+        words = ["estimate", *self.WORDS[:-4], "--kv-utilisation", "0.9"]
+        result = self.run_program(*words, "--format", "json")
+        self.assertEqual(result.returncode, INFEASIBLE)
+        kv = json.loads(result.stdout)["kv"]
+        self.assertIn("one sequence of 131,072 tokens", kv["refusal"])
+        self.assertIn(f"--max-model-len {kv['longest_tokens']}", result.stderr)
+        longest = self.json(*words, "--max-model-len", str(kv["longest_tokens"]))
+        self.assertEqual(longest["kv"]["refusal"], "")
+        self.assertEqual(longest["longest_context_tokens"], kv["longest_tokens"])
+        self.assertEqual(self.run_program(*words, "--max-model-len", str(kv["longest_tokens"] + 1)).returncode, INFEASIBLE)
+
+    def test_requests_are_no_longer_than_the_longest_sequence(self):
+        for command in (["estimate", "--prompt", "2000"], ["serve", "--rate", "1", "--input", "2000", "--output", "10"]):
+            result = self.run_program(command[0], "-m", "llama-3.1-8b", "--hw", "rtx4090", "--max-model-len", "1000", *command[1:])
+            self.assertEqual(result.returncode, INFEASIBLE)
+            self.assertIn("longer than --max-model-len", result.stderr)
+
+    def test_how_many_and_how_long_are_the_engines_answer(self):
+        alone = self.json("estimate", "-m", "llama-3.1-8b", "--hw", "rtx4090", "--gen", "16", "--max-model-len", "8192")
+        self.assertEqual(alone["longest_context_tokens"], 8192)
+        self.assertEqual(alone["largest_batch"], alone["kv"]["blocks"] // (528 // 16))
+        few = self.json("estimate", "-m", "llama-3.1-8b", "--hw", "rtx4090", "--gen", "16", "--max-model-len", "8192", "--max-seqs", "8")
+        self.assertEqual(few["largest_batch"], 8)
+        self.assert_bad_input(["estimate", "-m", "bge-m3", "--hw", "h100-sxm", "--max-seqs", "8"], "bge-m3 is an encoder")
+
+    def test_a_log_stands_beside_what_is_predicted(self):
+        with open(self.path("engine.log"), "w", encoding="utf-8") as log:
+            log.write("INFO version 0.19.0\nINFO GPU KV cache size: 41,408 tokens\nINFO Available KV cache memory: 5.06 GiB\n")
+        words = ["estimate", *self.WORDS, "--runtime", "vllm@0.19.0", "--engine-log", self.path("engine.log")]
+        self.assertIn("Start-up log of 0.19.0", self.output(*words))
+        document = self.json(*words)
+        parts = {part["name"]: part for part in document["engine_log"]["parts"]}
+        self.assertEqual(parts["tokens"]["printed"], 41408)
+        self.assertEqual(parts["tokens"]["predicted"], document["kv"]["tokens"])
+        self.assertEqual(self.run_program(*words[:-1], self.path("no.log")).returncode, USAGE)
 
 
 class Phase(ProgramTest):

@@ -23,7 +23,9 @@ TEST_CASE("vLLM's batch depends on the device's memory and on its not being an A
   CHECK(defaults("vllm", "rtx4090").max_batched_tokens == 2048);
   CHECK(defaults("vllm", "rtx4090").max_sequences == 256);
   CHECK(defaults("vllm", "a100-sxm-80gb").max_batched_tokens == 2048);
-  CHECK(defaults("vllm@0.10.0", "h100-sxm").max_sequences == 256);
+  CHECK(defaults("vllm@0.10.0", "h100-sxm").max_sequences == 1024);
+  CHECK(defaults("vllm@0.8.2", "h100-sxm").max_sequences == 256);
+  CHECK(defaults("vllm@0.8.5", "a100-sxm-80gb").max_batched_tokens == 8192);
   CHECK(defaults("vllm", "h100-sxm").kv_utilisation == 0.92);
   CHECK(defaults("vllm@0.19.0", "h100-sxm").kv_utilisation == 0.9);
   CHECK(defaults("vllm@0.19.0", "h100-sxm").reserves_full_input);

@@ -88,6 +88,7 @@ class Estimate(Result):
     host_capacity_bytes: Optional[float]
     largest_batch: Optional[float]
     longest_context_tokens: Optional[float]
+    kv_tokens: Optional[float]
     draft_tokens: Optional[float]
     kept_tokens: Optional[float]
     parameters: Optional[float]
@@ -330,6 +331,9 @@ def estimate(
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Number] = None,
+    # tokens of the longest sequence, prompt and generated, which the engine's memory must hold one of; what vLLM prints
+    # of its cache is of such sequences [the model's]
+    max_model_len: Optional[Count] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Count] = None,
     # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
@@ -511,6 +515,9 @@ def explain(
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Number] = None,
+    # tokens of the longest sequence, prompt and generated, which the engine's memory must hold one of; what vLLM prints
+    # of its cache is of such sequences [the model's]
+    max_model_len: Optional[Count] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Count] = None,
     # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
@@ -698,6 +705,9 @@ def sweep(
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Many[Number]] = None,
+    # tokens of the longest sequence, prompt and generated, which the engine's memory must hold one of; what vLLM prints
+    # of its cache is of such sequences [the model's]
+    max_model_len: Optional[Many[Count]] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Many[Count]] = None,
     # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
@@ -806,6 +816,9 @@ def serve(
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Number] = None,
+    # tokens of the longest sequence, prompt and generated, which the engine's memory must hold one of; what vLLM prints
+    # of its cache is of such sequences [the model's]
+    max_model_len: Optional[Count] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Count] = None,
     # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
@@ -940,6 +953,9 @@ def capacity(
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Number] = None,
+    # tokens of the longest sequence, prompt and generated, which the engine's memory must hold one of; what vLLM prints
+    # of its cache is of such sequences [the model's]
+    max_model_len: Optional[Count] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Count] = None,
     # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,

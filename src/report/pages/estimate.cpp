@@ -247,10 +247,14 @@ Fields headline(const Generation& g, bool full) {
   if (!full) f.add("memory", parts_text(device_memory_table("", e.memory, e.capacity)) + host_text(g));
   if (g.room) {
     const estimate::KvCapacity& k = *g.room;
-    f.add("KV cache of an engine",
-          "{} blocks of {}: {} tokens; {} of {} are left by {} of weights, {} of activations and {} besides",
-          Count(k.blocks), k.block_size, Count(k.tokens()), k.kv, k.usable, k.weights, k.activation,
-          k.other + k.graphs);
+    const auto held = [](Bytes bytes) { return format_bytes_binary(bytes); };
+    f.add("KV cache of an engine", "{} tokens in {} of {}; {} sequences of {} tokens, the longest that fits is of {}{}",
+          Count(k.tokens), held(k.kv), held(k.usable), Rounded{k.sequences}, Count(k.max_model_len), Count(k.longest),
+          e.scenario.batch > e.largest_batch ? "; not all of the batch run at once" : "");
+    f.add("beside it", "weights {}{}, step {}{}, graphs {}, rest {}", held(k.weights),
+          k.padding.value > 0 ? fmt::format(" ({} of it filled up by kernels)", held(k.padding)) : "",
+          held(k.activation), k.images == k.activation ? " (of the largest image)" : "", held(k.graphs), held(k.other));
+    if (!k.refusal.empty()) f.add("does not start", k.refusal);
   }
   if (g.setup->host) f.add("offload", offload_text(*g.setup));
   f.add("largest batch", "{} of {}{}{} tokens", requests_text(e.largest_batch),
@@ -259,6 +263,21 @@ Fields headline(const Generation& g, bool full) {
   f.add("longest context", context_text(g));
   if (!full) add_notes(g.setup->notes, f);
   return f;
+}
+
+void add_log(const Generation& g, Document& doc) {
+  if (!g.log) return;
+  const auto amount = [](const estimate::LogPart& p, double value) {
+    return p.unit == "bytes"       ? format_bytes_binary(Bytes{value})
+           : p.unit == "sequences" ? fmt::format("{:.2f}", value)
+                                   : format_count(std::round(value));
+  };
+  doc.push_back(table_of("Start-up log" + (g.log->version.empty() ? "" : " of " + g.log->version),
+                         "part, printed, predicted, off", g.log->parts, [&](const estimate::LogPart& p) {
+                           const double off = p.printed > 0 ? p.predicted / p.printed - 1 : 0;
+                           return cells(p.name, amount(p, p.printed), amount(p, p.predicted),
+                                        fmt::format("{:+.1f} %", 100 * off));
+                         }));
 }
 
 void add_host_memory(const Generation& g, Document& doc) {
@@ -294,6 +313,7 @@ Document document(const Generation& g, Detail detail) {
     return doc;
   }
   Document doc{heading(g), sentence(g), headline(g, full)};
+  add_log(g, doc);
   if (!full) return doc;
   doc.push_back(phases_table(
       e.phases, fmt::format("Phases (one step; the ridge is at {} FLOP/byte)", Rounded{g.ridge.value, 3})));

@@ -212,9 +212,10 @@ Fields engine_fields(const Serving& r) {
     f.add("front end", format_seconds(front) + " of each request before it can be in a step");
   }
   f.add("batch", "{} sequences on the mean, {} waiting", Rounded{s.mean_batch}, Rounded{s.mean_waiting});
-  f.add("KV cache", "{} block{} of {} token{}: {} tokens; {} in use on the mean, {} at most", Count(blocks),
-        blocks == 1 ? "" : "s", size, size == 1 ? "" : "s", Count(blocks * size), Share{s.kv_mean_share},
-        Share{s.kv_peak_share});
+  f.add("KV cache",
+        "{} tokens as the engine prints them; of these requests {} block{} of {}; {} in use on the mean, {} at most",
+        Count(r.deployed->settings.kv_blocks ? blocks * size : kv.tokens), Count(blocks), blocks == 1 ? "" : "s", size,
+        Share{s.kv_mean_share}, Share{s.kv_peak_share});
   if (!r.deployed->settings.kv_blocks) {
     f.add("memory", "{} for keys and values of {}: {} weights, {} activations, {} graphs, {} besides", Held{kv.kv},
           Held{kv.usable}, Held{kv.weights}, Held{kv.activation}, Held{kv.graphs}, Held{kv.other});
