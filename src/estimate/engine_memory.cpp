@@ -152,7 +152,7 @@ void judge(const EngineMemory& memory, Bytes all, KvCapacity& c) {
 }  // namespace
 
 std::int64_t KvCapacity::tokens_of(std::int64_t length) const {
-  return static_cast<std::int64_t>(d(blocks) / std::max(1.0, pool->running_pages(length)) * d(length));
+  return static_cast<std::int64_t>(d(blocks) / pool->running_pages(length) * d(length));
 }
 
 // By bisection: pages grow with a sequence's tokens.
@@ -240,7 +240,7 @@ KvCapacity kv_capacity(const Estimator& estimator, const EngineMemory& memory) {
     }
     if (c.block.value > 0) c.blocks = static_cast<std::int64_t>(std::max(0.0, std::floor(c.kv / c.block)));
     // Stages may have blocks of unlike groups: what counts is how many sequences they hold.
-    const auto held = [&](const KvCapacity& of) { return d(of.blocks) / std::max(1.0, of.pool->pages(longest)); };
+    const auto held = [&](const KvCapacity& of) { return d(of.blocks) / of.pool->pages(longest); };
     if (stage > 0 && held(c) >= held(least)) continue;
     least = std::move(c);
     memory_of_least = all;
@@ -249,7 +249,7 @@ KvCapacity kv_capacity(const Estimator& estimator, const EngineMemory& memory) {
   constexpr std::int64_t kUnpublished = 131'072;  // what is taken of models whose length is not
   c.max_model_len = longest > 0 ? longest : std::clamp<std::int64_t>(c.longest_of(1), 1, kUnpublished);
   c.sequence = c.block * c.pool->pages(c.max_model_len);
-  c.sequences = d(c.blocks) / std::max(1.0, c.pool->pages(c.max_model_len));
+  c.sequences = d(c.blocks) / c.pool->pages(c.max_model_len);
   c.tokens = memory.prints_concurrency ? static_cast<std::int64_t>(c.sequences * d(c.max_model_len))
                                        : c.pool->tokens_in_all_groups(c.blocks);
   c.longest = c.longest_of(1);

@@ -1187,8 +1187,7 @@ Explanation explain_pool(const EngineMemory& memory, const KvCapacity& c) {
                        named("block_size", c.block_size, "tokens of a block"),
                    std::string(kPoolTokens), "tokens", d(c.tokens));
   }
-  const Term sequence =
-      named("sequence_blocks", std::max(1.0, c.pool->pages(c.max_model_len)), "blocks of a sequence of that length");
+  const Term sequence = named("sequence_blocks", c.pool->pages(c.max_model_len), "blocks of a sequence of that length");
   return checked(floor(blocks / sequence * named("max_model_len", c.max_model_len, "tokens of the longest sequence")),
                  std::string(kPoolTokens), "tokens", d(c.tokens));
 }

@@ -91,15 +91,15 @@ void KvPool::lay_out_slots() {
   if (rules_.state_share > 0 && has_states()) all *= 1 + rules_.state_share;
   page_ = Bytes{all} * d(rules_.page);
   // Windows that have slots of their own, or states, never hold a sequence back.
-  const bool shared = rules_.window_share == 1;
-  for (const Kind& kind : kinds_) {
-    if (kind.state || all == 0) continue;
-    const double groups = kind.token * d(kind.layers) / all;
-    parts_.push_back({groups, rules_.page, shared ? kind.window : 0, false, 0});
+  if (rules_.window_share != 1 || rules_.state_share > 0) {
+    parts_ = {{1, rules_.page, 0, 0}};
+  } else {
+    for (const Kind& kind : kinds_) {
+      if (!kind.state && all > 0) parts_.push_back({kind.token * d(kind.layers) / all, rules_.page, kind.window, 0});
+    }
   }
-  if (!shared || rules_.state_share > 0) parts_ = {{1, rules_.page, 0, false, 0}};
   // Without a share of their own states take their room out of the same.
-  if (has_states() && rules_.state_share == 0 && all > 0) parts_.push_back({state_ / page_, 0, 0, false, 1});
+  if (has_states() && rules_.state_share == 0 && all > 0) parts_.push_back({state_ / page_, 0, 0, 1});
 }
 
 void KvPool::one_group(std::int64_t tokens) {
@@ -112,8 +112,8 @@ void KvPool::one_group(std::int64_t tokens) {
 
 // Windows begin in the middle of a page; what is cut into chunks does not.
 KvPool::Part KvPool::part(double groups, std::int64_t tokens, const Kind& kind) {
-  if (kind.window == 0) return {groups, tokens, 0, false, 0};
-  return {groups, tokens, kind.window - (kind.chunked ? 0 : 1), true, kind.chunked ? 0 : 1};
+  if (kind.window == 0) return {groups, tokens, 0, 0};
+  return {groups, tokens, kind.window - (kind.chunked ? 0 : 1), kind.chunked ? 0 : 1};
 }
 
 void KvPool::lay_out_pages() {
@@ -138,7 +138,7 @@ void KvPool::lay_out_pages() {
   for (const Kind& kind : kinds_) {
     const double groups = d(divide_up(kind.layers, group));
     if (kind.state) {
-      parts_.push_back({groups, 0, 0, false, rules_.state_pages});
+      parts_.push_back({groups, 0, 0, rules_.state_pages});
       continue;
     }
     const auto held = static_cast<std::int64_t>(std::floor(page / kind.token));
@@ -170,20 +170,20 @@ void KvPool::lay_out_compressed() {
   const double largest = fine_layers * (keys + index) + coarse_layers * coarse;
   page_ = Bytes{rules_.one_of_each ? tuples * (keys + index + coarse) : std::max(largest, tuples * keys)};
   page_tokens_ = rules_.compressed_page;
-  parts_ = {{1, rules_.compressed_page, 0, false, 0},
-            {window_groups, kRows, a.window.value_or(kCoarse) - 1, true, 1},
-            {fine_layers > 0 ? 1.0 : 0.0, kFine, 2 * kFine - 1, true, 1},
-            {coarse_layers > 0 ? 1.0 : 0.0, kCoarsePage, kCoarse - 1, true, 1}};
+  parts_ = {{1, rules_.compressed_page, 0, 0},
+            {window_groups, kRows, a.window.value_or(kCoarse) - 1, 1},
+            {fine_layers > 0 ? 1.0 : 0.0, kFine, 2 * kFine - 1, 1},
+            {coarse_layers > 0 ? 1.0 : 0.0, kCoarsePage, kCoarse - 1, 1}};
 }
 
 double KvPool::pages(std::int64_t tokens, std::int64_t in_flight) const {
   double sum = 0;
+  const std::int64_t flying = rules_.layout == PoolRules::Layout::pages ? in_flight : 0;  // slots are freed at once
   for (const Part& part : parts_) {
-    const std::int64_t most = part.window + (part.flies ? in_flight : 0);
-    const std::int64_t held = part.window > 0 ? std::min(most, tokens) : tokens;
+    const std::int64_t held = part.window > 0 ? std::min(part.window + flying, tokens) : tokens;
     sum += part.groups * d((part.tokens > 0 ? divide_up(held, part.tokens) : 0) + part.more);
   }
-  return sum;
+  return std::max(1.0, sum);
 }
 
 double KvPool::groups() const {

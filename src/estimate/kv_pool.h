@@ -43,8 +43,8 @@ class KvPool {
   void add_draft(const graph::Execution& draft, std::span<const std::int64_t> layers);
 
   Bytes page() const { return page_; }  // of all layers of a group
-  // That a sequence of so many tokens holds at most, with all tokens of the steps in flight its own; and while it runs
-  // among others, whose tokens these are.
+  // That a sequence of so many tokens holds at most, one at least, with all tokens of the steps in flight its own; and
+  // while it runs among others, whose tokens these are.
   double pages(std::int64_t tokens) const { return pages(tokens, rules_.in_flight); }
   double running_pages(std::int64_t tokens) const { return pages(tokens, 1); }
   Bytes state() const { return state_; }  // of a sequence
@@ -69,7 +69,6 @@ class KvPool {
     double groups = 0;
     std::int64_t tokens = 0;  // of a page; 0: none, `more` alone
     std::int64_t window = 0;  // 0: all
-    bool flies = false;
     std::int64_t more = 0;
   };
 

@@ -52,8 +52,9 @@ OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
     case graph::Place::link: {
       OpTime t = time_over_link(work, link_);
       if (const auto staged = staging(op)) t.total = std::max(t.total, work.network / *staged);
-      if (const auto share = upload_share(op)) t.total = t.total / get(efficiency_->profile().values, *share);
-      if (upload_share(op) == hardware::Parameter::upload_pinned_share) {  // such a copy starts as a kernel does
+      const auto share = upload_share(op);
+      if (share) t.total = t.total / get(efficiency_->profile().values, *share);
+      if (share == hardware::Parameter::upload_pinned_share) {  // such a copy starts as a kernel does
         t.total += Seconds(get(efficiency_->profile().values, hardware::Parameter::vector_launch));
       }
       return t;

@@ -427,13 +427,16 @@ void check_host_effects(const Resolved& r, const estimate::Setup& setup, const R
 template <class Refuse>
 void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
   if (!r.model().encoder) return;
-  for (const char* name :
-       {"gen", "depth", "prefill-chunk", "step", "kv-utilisation", "max-model-len", "max-seqs", "max-batched-tokens",
-        "block-size", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
+  const auto useless = [&](const char* name) {
     refuse(get(r.asked, field(name)).has_value(),
            fmt::format("`{}`: {} is an encoder: it reads every text once, caches nothing and generates nothing", name,
                        r.model().name));
+  };
+  for (const char* name :
+       {"gen", "depth", "prefill-chunk", "step", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
+    useless(name);
   }
+  for (const char* name : kPoolFields) useless(name);
 }
 
 // What has no effect beside the rest of a request. A value that restates the default does no harm.
@@ -623,9 +626,8 @@ void check_gguf(const Resolved& r, const estimate::Setup& setup) {
   }
 }
 
-// Whether what an engine's memory holds is asked for: any of what it is told.
 bool sizes_cache(const Request& q) {
-  return q.kv_utilisation || q.max_model_len || q.max_seqs || q.max_batched_tokens || q.block_size;
+  return std::ranges::any_of(kPoolFields, [&](const char* name) { return get(q, field(name)).has_value(); });
 }
 
 void make_generation(Resolved& r, Sources& sources, Unused unused) {

@@ -2,6 +2,7 @@
 // and a scenario. resolve() is a list of passes; each reads the request and what the passes before it found.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <variant>
@@ -121,6 +122,9 @@ graph::Recompute recompute_value(const std::string& text);
 // default), tensor, or 2d (rows x columns). What a stage does not say is as in `plan`. Throws Error(bad_input).
 std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan);
 
+// Fields by which an engine's memory is asked for: what it is told of it.
+inline constexpr std::array kPoolFields = {"kv-utilisation", "max-model-len", "max-seqs", "max-batched-tokens",
+                                           "block-size"};
 // What the engine of a request for text is told of memory, with its defaults.
 estimate::EngineMemory engine_memory(const Resolved& resolved, const estimate::Setup& setup);
 

@@ -19,7 +19,7 @@ std::optional<estimate::KvCapacity> pool_of(const request::Generation& text, con
   const std::int64_t replicas = text.choices.plan.data;
   if (text.estimator->setup().execution.weights.gguf) return room;  // llama.cpp's buffers are the estimate's own
   const double each = room.pool->running_pages(text.estimator->tokens(scenario));
-  const auto fit = static_cast<std::int64_t>(static_cast<double>(room.blocks) / std::max(1.0, each));
+  const auto fit = static_cast<std::int64_t>(static_cast<double>(room.blocks) / each);
   e.largest_batch = replicas * std::min(fit, room.at_once);
   const std::int64_t most = text.memory->max_model_len > 0 ? text.memory->max_model_len : estimate::kMaxTokens;
   e.longest_context = std::min(room.longest_of(divide_up(scenario.batch, replicas)), most);
@@ -158,9 +158,13 @@ std::string with_request(std::string json, const request::Request& request) {
 }
 
 void refuse_beside(const request::Request& request, bool pools) {
-  for (const char* name : {"step", "kv-utilisation", "max-model-len", "max-seqs", "max-batched-tokens", "block-size"}) {
-    if (!get(request, request::field(name)) || (!pools && name != std::string_view("step"))) continue;
+  const auto refuse = [&](const char* name) {
+    if (!get(request, request::field(name))) return;
     throw Error::bad_input(fmt::format("`{}`: only an estimate by itself shows it", name), "leave it out");
+  };
+  refuse("step");
+  for (const char* name : request::kPoolFields) {
+    if (pools) refuse(name);
   }
 }
 
