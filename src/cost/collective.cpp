@@ -86,7 +86,8 @@ static_assert(static_cast<std::size_t>(Algorithm::in_switch) + 1 == kAlgorithmNa
 // In one shot every rank reads and adds up all of the tensor; in two its part, and then the parts that the others have
 // added up, behind a second round of signals. Kernels of a few dozen blocks have only so much under way, so the rates
 // are far from the links', and differ. Which of the two runs is a rule of sizes: two ranks always take one shot, up to
-// four ranks below 512 KiB, up to eight below 256 KiB. There are kernels for 2, 4, 6 and 8 ranks.
+// four ranks below 512 KiB, up to eight below 256 KiB. There are kernels for 2, 4, 6 and 8 ranks. One that takes the
+// norm behind it along may be another library's, at a factor.
 
 // A switch that can add up (NVLink SHARP, the library's NVLS) takes a tensor from every rank once and sends the sum
 // back: S bytes over each port, either way, whatever the number of ranks. Setting up its groups takes longer than the
@@ -105,6 +106,7 @@ struct Exchange {
   double bytes = 0;
   bool routed = false;
   bool library = false;  // and by no other kernel
+  bool with_norm = false;
   double once = 1;       // routed: bytes that a node is sent once, of those for its devices one by one
 
   double block() const { return bytes / d(ranks); }  // M of docs/formulas.md
@@ -444,12 +446,13 @@ CollectiveCost by_custom(const Links::Custom& custom, const Exchange& x) {
   constexpr double kOneShot = 256.0 * 1024;
   const bool one = x.ranks == 2 || x.bytes < (d(x.ranks) <= kFew ? kOneShotOfFew : kOneShot);
   const Bytes sent{one ? x.others() * x.bytes : x.ring_bytes()};
+  const double kernel = x.with_norm ? custom.with_norm : 1;
   return {.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot,
           .steps = one ? 1.0 : 2.0,
           .sent = sent,
           .busiest_link = sent,
-          .latency = custom.launch + x.others() * custom.rank + (one ? Seconds{} : custom.second),
-          .transfer = sent / (one ? custom.one_shot : custom.two_shot)};
+          .latency = kernel * (custom.launch + x.others() * custom.rank + (one ? Seconds{} : custom.second)),
+          .transfer = kernel * (sent / (one ? custom.one_shot : custom.two_shot))};
 }
 
 Candidates on_topology(const Links& links, const Exchange& exchange) {
@@ -753,6 +756,7 @@ Candidates candidates(const Cluster& cluster, const graph::Collective& c) {
   const Extent extent(cluster, c.ranks, c.stride);
   x.routed = c.routing.experts > 0;
   x.library = c.library;
+  x.with_norm = c.with_norm;
   if (const CollectiveCost kernel = by_expert_kernel(cluster, c, extent); kernel.algorithm != Algorithm::none) {
     Candidates only;
     only.add(kernel);

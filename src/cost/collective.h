@@ -53,6 +53,7 @@ struct Links {
     BytesPerSecond one_shot;
     Seconds second;
     BytesPerSecond two_shot;
+    double with_norm = 1;  // of that time, what a kernel takes that has the norm in it
   };
   std::optional<Custom> custom;
 };

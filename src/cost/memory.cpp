@@ -32,7 +32,7 @@ N attention_elements(const graph::Execution& e, const model::Attention& a, const
   const N sequences = let("sequences", g.count, "sequences of the step");
   N elements =
       tokens * (heads * qk_dim + let("kv_heads", a.kv_heads, "key and value heads") * (qk_dim + v_dim) + heads * v_dim);
-  if (a.latent && !graph::latent_absorbed(a, g)) {
+  if (a.latent && !graph::latent_absorbed(a, g, e.runtime.absorbed_prompts)) {
     const N nope_dim = let("nope_dim", a.latent->nope_dim, "part of a key head without position");
     elements = let.noted(elements + sequences * keys * heads * (nope_dim + v_dim),
                          "keys and values are expanded from the latents");

@@ -24,7 +24,9 @@ constexpr double kRms = 1.25;        // of the mean absolute error, likewise
 // have in common that a profile takes from elsewhere. Steps and kernels of the H100, the A100 and the RTX 4090 by each
 // other's profiles are 10 to 45 % off on the mean, all to one side.
 constexpr double kCommon = 0.04;
+// Same cores with other memory and links are half as far off, and their parts likewise.
 constexpr double kUnmeasured = 0.24;
+constexpr double kSameDie = 0.5;
 
 // By Part. `group`: of the profile's errors; `format`: followed by the scheme of the weights. `transferred` is added
 // (as squares) to the error measured on another device, `unknown` is the error of a part that was measured nowhere.
@@ -69,6 +71,7 @@ double added(const hardware::Beyond& beyond) {
     case Way::parameters: return 0.1 + 0.2 * doublings;
     case Way::power:  // adds to the width itself
     case Way::device:
+    case Way::kernels:
     case Way::era:
     case Way::steps: return 0;  // u0 and the errors of the parts are larger
   }
@@ -116,11 +119,13 @@ Shares shares_of(std::span<const OpEstimate> ops) {
 double error_of(Part part, const RuntimeProfile& profile, const hardware::StepSize& step) {
   const PartError& usual = kPartErrors[static_cast<std::size_t>(part)];
   if (usual.group.empty()) return usual.unknown;
-  const std::string own = fmt::format("{} {}", usual.group, usual.format ? step.weights : "dense");
-  std::optional<double> known = sigma(profile, own);
+  const std::string group = fmt::format("{} {}", usual.group, usual.format ? step.weights : "dense");
+  std::optional<double> known = sigma(profile, group);
   if (!known && !usual.format) known = sigma(profile, usual.group);
   if (!known) return usual.unknown;
-  return profile.hardware == step.device ? *known : std::sqrt(*known * *known + usual.transferred * usual.transferred);
+  const bool own = profile.hardware == step.device && profile.borrowed.empty();
+  const double transferred = own ? 0 : usual.transferred * (profile.same_die ? kSameDie : 1);
+  return std::sqrt(*known * *known + transferred * transferred);
 }
 
 double distance(std::span<const hardware::Beyond> beyond) {
@@ -150,7 +155,7 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   if (whole && by_class) {
     return with_clock(both(maths::log(1 + whole->widened().p90) * distance(beyond), uploads), whole->rows);
   }
-  const double common = whole ? kCommon : kUnmeasured;
+  const double common = whole ? kCommon : kUnmeasured * (profile.same_die ? kSameDie : 1);
   double square = common * common;
   for (std::size_t i = 0; i < kParts; ++i) {
     if (shares[i] <= 0) continue;

@@ -456,7 +456,7 @@ void Estimator::phase(std::string_view name, std::span<const SequenceGroup> grou
   result.pace.clear();
   for (std::size_t i = 0; i < cards_.size(); ++i) result.pace.push_back(stages_[i].pace);
   result.steady = !prompts && !e.weights.gguf ? Steady::yes : Steady::no;
-  result.launches = {.dispatch = setup_.dispatch_of(prompts, sequences, tokens),
+  result.launches = {.dispatch = setup_.dispatch_of(prompts, sequences, tokens, longest_past(groups)),
                      .prompts = prompts,
                      .layers = d(e.model->num_layers() * serving.drafts) * d(micro_batches * result.overlap_batches),
                      .sequences = d(micro_batches * result.overlap_batches * sequences * serving.drafts),
@@ -651,6 +651,12 @@ std::int64_t sequences_of(std::span<const SequenceGroup> step) {
   for (const SequenceGroup& g : step) sum += g.count;
   return sum;
 }
+std::int64_t longest_past(std::span<const SequenceGroup> step) {
+  std::int64_t longest = 0;
+  for (const SequenceGroup& g : step) longest = std::max(longest, g.context);
+  return longest;
+}
+
 std::int64_t rows_of(std::span<const SequenceGroup> step) {
   std::int64_t sum = 0;
   for (const SequenceGroup& g : step) sum += g.count * g.new_tokens;
@@ -710,7 +716,8 @@ Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
   std::optional<mapper::StepOverhead> host;
   if (setup_.profile) {
     const bool prompts = has_prompts(pooled_);
-    host.emplace(setup_.profile->values, setup_.dispatch_of(prompts, sequences, rows_of(pooled_)), prompts);
+    host.emplace(setup_.profile->values, setup_.dispatch_of(prompts, sequences, rows_of(pooled_), longest_past(pooled_)), prompts,
+                 setup_.profile->choices.overlapped);
   }
   for (const graph::Op& op : graph_) {
     sum += time(op, work(op)).total * d(op.count);

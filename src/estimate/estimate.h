@@ -73,6 +73,7 @@ inline bool is_decode(const graph::SequenceGroup& group) { return !group.prompts
 bool has_prompts(std::span<const graph::SequenceGroup> step);
 std::int64_t sequences_of(std::span<const graph::SequenceGroup> step);
 std::int64_t rows_of(std::span<const graph::SequenceGroup> step);
+std::int64_t longest_past(std::span<const graph::SequenceGroup> step);
 
 // Groups that decode with as many new tokens each, as one: all their sequences, the mean of their contexts and the
 // longest. Others stay as they are.

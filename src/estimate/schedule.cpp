@@ -71,7 +71,8 @@ void time_ops(const mapper::Machine& machine, std::span<const graph::Op> graph, 
 
 Seconds runtime_overhead(const Platform& platform, const Launches& launches, std::span<const OpEstimate> ops,
                          std::span<const double> seconds) {
-  mapper::StepOverhead host(platform.profile->values, launches.dispatch, launches.prompts);
+  mapper::StepOverhead host(platform.profile->values, launches.dispatch, launches.prompts,
+                            platform.profile->choices.overlapped);
   double device = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     host.add(ops[i].op);

@@ -42,14 +42,17 @@ struct Platform : Timing {
 
   // The links as collectives are charged for them: under a profile as its library drives them.
   cost::Cluster charged_cluster() const;
-  // Of a step of `rows` new tokens: decode of more sequences than were captured is launched as prompts are, and few
+  // Of a step of `rows` new tokens: decode of more sequences than were captured, or longer ones, is launched as prompts are, and few
   // tokens with prompts among them as graphs in pieces where a stack has captured these.
-  hardware::Dispatch dispatch_of(bool prompts, std::int64_t sequences, std::int64_t rows) const {
+  hardware::Dispatch dispatch_of(bool prompts, std::int64_t sequences, std::int64_t rows,
+                                 std::int64_t context = 0) const {
     using enum hardware::Dispatch;
     const std::int64_t captured = profile ? profile->choices.graph_rows : 0;
     const bool in_pieces = captured > 0 && profile->choices.graph_pieces && rows <= captured;
     if (prompts && in_pieces && dispatch == eager && decode_dispatch == graph) return pieces;
-    return prompts || (captured > 0 && sequences > captured) ? dispatch : decode_dispatch;
+    const std::int64_t longest = profile ? profile->choices.graph_context : 0;
+    const bool beyond = (captured > 0 && sequences > captured) || (longest > 0 && context > longest);
+    return prompts || beyond ? dispatch : decode_dispatch;
   }
   // Roofline where the device has no tiles or a profile times the ops.
   mapper::TileModel tile_model() const {

@@ -200,7 +200,7 @@ struct StepCost::Tables {
       mode.split &= chunk.tokens % pieces == 0;
     }
     mode.streamed = on_host && setup.execution.streams(std::min(rows, setup.execution.micro_batch));
-    mode.dispatch = setup.dispatch_of(mode.prompts, sequences, rows);
+    mode.dispatch = setup.dispatch_of(mode.prompts, sequences, rows, shape.context_max);
     return mode;
   }
 
@@ -410,7 +410,8 @@ struct StepCost::Tables {
     const Serving& serving = setup.serving;
     const double layers = d(setup.execution.model->num_layers());
     if (setup.profile) {
-      mapper::StepOverhead host(setup.profile->values, mode.dispatch, mode.prompts);
+      mapper::StepOverhead host(setup.profile->values, mode.dispatch, mode.prompts,
+                                setup.profile->choices.overlapped);
       host.add(total.launched);
       const double begun = serving.joins_step ? 0 : d(serving.drafts);
       overhead = host.time(Seconds{total.device}, layers * d(serving.drafts), d(sequences) * begun, begun);

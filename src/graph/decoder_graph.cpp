@@ -414,6 +414,7 @@ class DecoderBuilder : StepWriter {
     } else if (o_.fused_add_norm) {
       const bool rms = m_.norm == model::Norm::rms;
       const bool in_sum = o_.fused_all_reduce_norm && !prompts_ && !e_.training && sums_block();
+      if (auto* sum = in_sum ? std::get_if<Collective>(&graph_.back().body) : nullptr) sum->with_norm = true;
       vector(fused_tag, rms ? VectorKind::add_rms_norm : VectorKind::add_layer_norm, residual_tokens(),
              residual_width(), in_sum ? inputs - 1 : inputs, 2, norm_weights() * residual_width());
       if (in_sum) launches(0);
@@ -721,7 +722,7 @@ class DecoderBuilder : StepWriter {
   // Where all new tokens meet latents as they are.
   bool fuses_prolog(const model::Attention& a) const {
     return o_.fused_mla_prolog && !e_.training &&
-           std::all_of(step_.begin(), step_.end(), [&](const SequenceGroup& g) { return latent_absorbed(a, g); });
+           std::all_of(step_.begin(), step_.end(), [&](const SequenceGroup& g) { return latent_absorbed(a, g, o_.absorbed_prompts); });
   }
 
   void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {
@@ -762,7 +763,7 @@ class DecoderBuilder : StepWriter {
       if (a.indexer && !a.indexer->reused) score_keys(a, *a.indexer, g);
       if (sent) send_cache(a, g, core);
       if (sent && a.latent) fixed([&] { send_kv_b(a); });
-      if (a.latent && latent_absorbed(a, g)) {
+      if (a.latent && latent_absorbed(a, g, o_.absorbed_prompts)) {
         absorbed(a, *a.latent, g, core);
         continue;
       }
@@ -1524,8 +1525,8 @@ bool chooses_keys(const model::Attention& a, const SequenceGroup& g) {
   return a.indexer && !a.compression && g.context + g.new_tokens > a.indexer->top_k;
 }
 
-bool latent_absorbed(const model::Attention& a, const SequenceGroup& group) {
-  if (chooses_keys(a, group)) return true;  // each query has latents of its own
+bool latent_absorbed(const model::Attention& a, const SequenceGroup& group, bool prompts) {
+  if (prompts || chooses_keys(a, group)) return true;  // each query has latents of its own
   // Per head and cached token, expanding costs kv_lora (nope + v) multiply-adds once; per new token on top, scores and
   // values cost 2 kv_lora + rope absorbed against nope + rope + v expanded.
   const std::int64_t r = a.latent->kv_lora_rank;

@@ -91,8 +91,9 @@ bool chooses_keys(const model::Attention& attention, const SequenceGroup& group)
 
 // Whether latent attention runs in its absorbed form (scores against the cached latents themselves) rather than expand
 // keys and values from them: when that takes fewer FLOPs per cached token. A prompt without a cache has none to save
-// and expands its own latents. All decode steps decide alike, whatever their context.
-bool latent_absorbed(const model::Attention& attention, const SequenceGroup& group);
+// and expands its own latents, unless the stack leaves all `prompts` as they are. All decode steps decide alike,
+// whatever their context.
+bool latent_absorbed(const model::Attention& attention, const SequenceGroup& group, bool prompts = false);
 
 // ---- A vision tower and images: the ops of its pass over them, before a prompt is prefilled
 

@@ -284,7 +284,8 @@ struct Collective {
   double width = 0;
   model::ElementFormat element = {};
   Routing routing = {};
-  bool library = false;  // run by the collective library, whatever kernels of its own the stack has
+  bool library = false;    // run by the collective library, whatever kernels of its own the stack has
+  bool with_norm = false;  // its kernel adds the residual and takes the norm that follows
   Bytes bytes() const { return Bytes{rows * width * bytes_per_element(element)}; }
 };
 

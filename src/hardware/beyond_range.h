@@ -12,6 +12,7 @@ enum class Way : unsigned char {
   device,  // nothing was measured on it, or the profile is another one's
   steps,   // the profile knows single kernels
   era,     // its engine's steps were measured on another device
+  kernels,  // they are another engine's
   batch,
   tokens,
   context,

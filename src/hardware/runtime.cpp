@@ -33,6 +33,7 @@ constexpr Switch kSwitches[] = {
     {"repeated_kv", &RuntimeOptions::repeated_kv, kLanguage, false},
     {"fused_all_reduce_norm", &RuntimeOptions::fused_all_reduce_norm, kLanguage, false},
     {"fused_mla_prolog", &RuntimeOptions::fused_mla_prolog, kLanguage, false},
+    {"absorbed_prompts", &RuntimeOptions::absorbed_prompts, kLanguage, false},
     {"joined_vectors", &RuntimeOptions::joined_vectors, kLanguage | kVideo, false},
     {"prefetch_weights", &RuntimeOptions::prefetch_weights, kLanguage | kVideo, false},
     {"fused_qk_norm", &RuntimeOptions::fused_qk_norm, kVideo},

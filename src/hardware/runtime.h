@@ -46,6 +46,9 @@ struct RuntimeOptions {
   // In steps of new tokens alone everything before latent attention, from the projections to latents to the queries'
   // way into the latent space and the cache, is one kernel (CANN's MlaProlog). Not part of "all".
   bool fused_mla_prolog = false;
+  // Latent attention over prompts meets the cached latents, too, rather than expand keys and values from them: three
+  // times the FLOPs, and no copies (SGLang with FlashAttention-3). Not part of "all".
+  bool absorbed_prompts = false;
   // Norms, activations, rope, gates and residual adds run inside the products beside them: a norm on the inputs as they
   // come (its scale is applied to the results), the others on the results before they leave; keys and values go to the
   // cache at once. Not part of "all": kernels of arrays of tiles do it.

@@ -133,6 +133,7 @@ std::vector<Beyond> ways_beyond(const RuntimeProfile& profile, const StepSize& s
                     profile.hardware.empty() ? "the profile is not its own" : "fitted on " + profile.hardware));
   }
   if (!step.power_limit.empty()) add(Way::power, step.power_limit, 1 + step.clock_doubt);
+  if (!profile.borrowed.empty()) add(Way::kernels, profile.borrowed);
   if (!profile.foreign_steps.empty()) add(Way::era, profile.foreign_steps);
   if (range.max_tokens == 0) {
     if (range.rows > 0) add(Way::steps, "whole steps (fitted on single kernels)");
@@ -266,8 +267,10 @@ RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const De
     }
   }
   const double had = matrix_per_cycle(from);
+  constexpr double kAlike = 0.02;
   const double has = matrix_per_cycle(to);
   if (has > 0 && had > has) widen_small_tiles(profile.values, had / has);
+  profile.same_die = from.family == to.family && std::abs(had - has) <= kAlike * had;
   profile.origin = to.name;
   return profile;
 }
@@ -288,6 +291,9 @@ RuntimeProfile compose(RuntimeProfile profile, const EngineEra& era, const Devic
     profile.families.clear();
   }
   const std::string name = profile.name;
+  const std::string own = profile.engine;
+  const bool borrows = !own.empty() && load_engine(own).engine != era.engine;
+  if (borrows) profile.borrowed = fmt::format("kernels of {}", name);
   RuntimeProfile p = with_engine(std::move(profile), era);
   p.name = is_backend(name, era.engine) ? name : era.engine;
   p.kernels = std::move(kernels);

@@ -72,8 +72,10 @@ constexpr Entry kEntries[] = {
     {prefill_exponential_rate, "prefill.exponential_rate", "1/s", 3.4e+10, 0.4, 1e+09, 1e+12,
      "exponentials of one core, beside which it multiplies nothing (FlashAttention-3)"},
     {prefill_narrow_share, "prefill.narrow_share", "", 0.6, 0.4, 0.05, 2.6,
-     "of the 16-bit matrix peak, over keys of 8 bits, exponentials included (FlashAttention-3)"},
+     "of the 16-bit matrix peak, over keys of 8 bits (FlashAttention-3)"},
     {prefill_quantise, "prefill.quantise", "s", 1e-06, 1, 1e-09, 4e-05, "making queries as narrow as the keys"},
+    {prefill_window, "prefill.window", "", 1, 0.5, 0.5, 4,
+     "that a step over keys takes where a window masks some, of one where none does (FlashAttention-3)"},
     {append_share, "append.share", "", 0.95, 0.3, 0.1, 4, "of the memory bandwidth, appending K and V to the cache"},
     {append_token, "append.token", "s", 1e-06, 0.7, 1e-08, 0.0001,
      "of a core's time, per token and 512 elements of keys"},
@@ -95,6 +97,18 @@ constexpr Entry kEntries[] = {
      "making queries as narrow as the keys (FlashAttention-3)"},
     {decode_resident_share, "decode.resident_share", "", 1.5, 0.7, 0.2, 20,
      "of the memory bandwidth, of K and V that a measurement left in the cache (column copies)"},
+    {decode_narrow_launch, "decode.narrow_launch", "s", 6.2e-6, 0.5, 1e-7, 4e-5,
+     "attention of one new token per sequence over keys of 8 bits (XQA)"},
+    {decode_narrow_block, "decode.narrow_block", "s", 2.5e-6, 0.7, 1e-8, 4e-5, "of half a core's time, per block of it (XQA)"},
+    {decode_head_block, "decode.head_block", "s", 3.1e-6, 0.7, 1e-8, 4e-5,
+     "of half a core's time, per head where heads do not share keys (XQA)"},
+    {decode_head_rate, "decode.head_rate", "1/s", 2e10, 0.5, 1e8, 1e12, "elements of keys and values of such heads, of a core (XQA)"},
+    {triton_launch, "triton.launch", "s", 9e-6, 0.5, 1e-7, 4e-5, "attention by Triton's kernels"},
+    {triton_share, "triton.share", "", 0.11, 0.5, 0.01, 1, "of the matrix peak, over prompts"},
+    {triton_narrow_share, "triton.narrow_share", "", 0.07, 0.5, 0.01, 1, "likewise, over keys of fewer bits"},
+    {triton_block, "triton.block", "s", 6e-7, 0.7, 1e-9, 4e-5, "of a core's time, per block of a prompt"},
+    {triton_memory_share, "triton.memory_share", "", 0.6, 0.4, 0.05, 1, "of the memory bandwidth"},
+    {triton_rate, "triton.rate", "B/s", 1.9e10, 0.5, 1e8, 1e12, "K and V that a core streams for new tokens, as if of 16 bits"},
     {latent_launch, "latent.launch", "s", 7e-06, 0.5, 1e-07, 4e-05, "attention of new tokens on latents"},
     {latent_share, "latent.share", "", 0.53, 0.4, 0.05, 1.3, "of the matrix peak"},
     {latent_memory_share, "latent.memory_share", "", 0.9, 0.3, 0.1, 1, "of the memory bandwidth"},
@@ -174,6 +188,8 @@ constexpr Entry kEntries[] = {
     {custom_share, "custom.share", "", 0.6, 0.3, 0.05, 1, "of the rate of a device's links, everything in one shot"},
     {custom_second, "custom.second", "s", 4.5e-06, 0.7, 1e-07, 5e-05, "the second shot"},
     {custom_second_share, "custom.second_share", "", 0.75, 0.3, 0.05, 1, "of the rate of the links, in two shots"},
+    {custom_norm, "custom.norm", "", 1, 0.3, 0.1, 2,
+     "of the time of that kernel, what the one takes that has the norm behind it in it"},
     {exchange_launch, "exchange.launch", "s", 2.5e-05, 0.5, 1e-07, 0.0005,
      "every kernel that takes tokens to experts, or their results back"},
     {exchange_there, "exchange.there", "s", 4e-05, 0.5, 1e-08, 0.0005,
@@ -259,12 +275,12 @@ static_assert(std::size(kFormats) == kFormatKernels);
 
 constexpr std::string_view format_unit(FormatParameter p) {
   using enum FormatParameter;
-  const bool time = p == host || p == reduce || p == launch || p == block || p == step;
+  const bool time = p == host || p == reduce || p == launch || p == block || p == step || p == quantise_row;
   return time ? "s" : p == cache_rate || p == store_rate ? "B/s" : "";
 }
 constexpr int format_clock_power(FormatParameter p) {
   using enum FormatParameter;
-  return p == cache_rate || p == store_rate ? 1 : p == block || p == step ? -1 : 0;
+  return p == cache_rate || p == store_rate ? 1 : p == block || p == step || p == quantise_row ? -1 : 0;
 }
 constexpr std::string_view kFormatMeaning[] = {
     "of the 16-bit matrix peak, unpacking weights on the way; of narrow products, of their own",
@@ -280,6 +296,7 @@ constexpr std::string_view kFormatMeaning[] = {
     "of a core's time, per tile of a narrow product",
     "of a core's time, per 128 of the depth of a narrow product: its scales",
     "of the memory bandwidth, of the kernel that makes activations narrow",
+    "of a core's time, per row that it makes narrow",
 };
 
 constexpr std::string_view kCallMeaning = "of a framework that calls such an op by itself, until its kernels run";
@@ -291,7 +308,8 @@ const std::array<ParameterInfo, kAllParameters>& table() {
     std::array<ParameterInfo, kAllParameters> all;
     for (const Entry& e : kEntries) {
       const bool of_core = e.parameter == gemm_cache_rate || e.parameter == gemm_store_rate ||
-                           e.parameter == prefill_exponential_rate || e.parameter == latent_prompt_exponential_rate;
+                           e.parameter == prefill_exponential_rate ||
+                           e.parameter == decode_head_rate || e.parameter == triton_rate || e.parameter == latent_prompt_exponential_rate;
       all[index(e.parameter)] = {std::string(e.name), e.unit,         e.initial, e.spread, e.min, e.max,
                                  e.meaning,           of_core ? 1 : 0};
     }
@@ -322,6 +340,7 @@ const std::array<ParameterInfo, kAllParameters>& table() {
       set(FormatParameter::block, ".block", 1e-6, 0.7, 1e-9, 4e-5);
       set(FormatParameter::step, ".step", 5e-8, 0.7, 1e-10, 1e-5);
       set(FormatParameter::quantise_share, ".quantise_share", 0.7, 0.5, 0.05, 4);
+      set(FormatParameter::quantise_row, ".quantise_row", 2e-8, 1.5, 1e-9, 1e-5);
       for (std::size_t i = 0; i < kExpertParameters; ++i) {
         const ParameterInfo& wide = all[index(experts_product) + i];
         ParameterInfo& own = all[index(f.kernel, FormatParameter::experts_product) + i];

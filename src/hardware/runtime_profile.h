@@ -36,11 +36,16 @@ enum class Parameter : unsigned char {
   format_overlap, format_small_overlap, dequantise_share, dequantise_cached,
   // Attention over a prompt (attention_kernel.cpp).
   prefill_launch, prefill_share, prefill_block, prefill_memory_share, prefill_overlap, prefill_tail,
-  prefill_fill, prefill_exponential_rate, prefill_narrow_share, prefill_quantise, append_share, append_token,
+  prefill_fill, prefill_exponential_rate, prefill_narrow_share, prefill_quantise, prefill_window, append_share,
+  append_token,
   // Attention of one new token per sequence.
   decode_launch, decode_memory_share, decode_block, decode_block_rate, decode_overlap, decode_pack, decode_copy,
   decode_copy_share, decode_split, decode_split_each, decode_sequence, decode_window, decode_quantise,
   decode_resident_share,
+  // Of XQA: over keys of 8 bits, and of heads that share no keys.
+  decode_narrow_launch, decode_narrow_block, decode_head_block, decode_head_rate,
+  // Attention by Triton's kernels.
+  triton_launch, triton_share, triton_narrow_share, triton_block, triton_memory_share, triton_rate,
   // Latent attention where it has kernels of its own (attention_kernel.cpp): new tokens on latents, then prompts.
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
@@ -63,7 +68,7 @@ enum class Parameter : unsigned char {
   network_step, collective_hidden,
   switch_launch, switch_share, collective_reduce, collective_setup,
   // All-reduces inside a node by kernels of the stack's own (collective.cpp).
-  custom_launch, custom_rank, custom_share, custom_second, custom_second_share,
+  custom_launch, custom_rank, custom_share, custom_second, custom_second_share, custom_norm,
   // Tokens on their way to experts and back, by one kernel each way (collective.cpp).
   exchange_launch, exchange_there, exchange_round, exchange_share,
   // Weights on their way from the host to the device that multiplies them (mapper/machine.h).
@@ -102,6 +107,7 @@ enum class FormatParameter : unsigned char {
   block,
   step,
   quantise_share,
+  quantise_row,
   // Grouped products of experts in the order of ExpertParameter.
   experts_product,
   experts_start,
@@ -181,6 +187,7 @@ std::string_view name(Dispatch dispatch);
 enum class ProductTiles : unsigned char {
   unpacked,       // weights are unpacked on the way, or before (gemm_kernel.cpp)
   menu,           // both operands are narrow, and the kernel is the fastest of the dense products' (gemm_kernel.cpp)
+  quantised_menu,  // likewise, and a kernel before it makes the activations narrow
   by_rows,        // narrow, in tiles that hang on the number of rows alone (CUTLASS as vLLM and SGLang build it)
   fewest_rounds,  // narrow, in tiles that need the fewest rounds over the cores (DeepGEMM)
   cube,           // narrow, in the tiles of CANN's products (cube_tiles)
@@ -202,9 +209,21 @@ enum class AttentionKernels : unsigned char {
   flash2,     // FlashAttention-2, and what is built like it
   flash3,     // FlashAttention-3, FlashMLA: packed groups, exponentials that count
   blackwell,  // the same as TensorRT-LLM and FlashInfer generate it for Blackwell: blocks of 256 rows of one head
+  xqa,        // TensorRT-LLM's on Hopper: prompts in blocks of one head, new tokens by XQA
   cann,       // FusedInferAttentionScore of CANN: FlashAttention-2's form and a start that nothing hides; latents apart
 };
 std::string_view name(AttentionKernels kernels);
+
+// Which attention another library's kernels run, in a stack that has kernels of its own for the rest; what is left open
+// is any.
+struct AttentionCase {
+  std::int64_t head = 0;           // elements of a key
+  std::int64_t most_grouped = 0;   // query heads that share a key head, of two and more
+  std::optional<bool> window = {};
+  std::optional<bool> narrow = {};  // whether keys are stored in fewer bits than what is multiplied
+  std::optional<bool> prompts = {};
+  bool operator==(const AttentionCase&) const = default;
+};
 
 // Kernel choices: thresholds and structure that are read from the software, not fitted.
 struct KernelChoices {
@@ -220,6 +239,7 @@ struct KernelChoices {
   std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
   std::int64_t small_granule = 1;  // products of any number of rows do
   AttentionKernels attention = AttentionKernels::flash2;
+  std::vector<AttentionCase> triton_attention = {};
   bool has_flash2_form() const { return attention == AttentionKernels::flash2 || attention == AttentionKernels::cann; }
   // Products and attention are ggml's (ggml_kernel.cpp), quantised products in 8 bits or in 16.
   bool ggml = false;
@@ -235,6 +255,8 @@ struct KernelChoices {
   std::array<std::int64_t, kFormatKernels> few_rows = {};
   // Formats whose kernel loads weights and multiplies one after the other (exponent 1).
   std::array<bool, kFormatKernels> serial = {};
+  // Experts in mxfp4 of this width have a kernel of their own (gpt-oss's), others run in Marlin's; 0: all have the same.
+  std::int64_t mxfp4_width = 0;
   std::int64_t format_granule = 1;  // rows of kernels that unpack on the way
   double clock = 1;                 // what the stack leaves of the clock that the device's peaks are at
   bool fp16_accumulate = false;     // products that may (cost::Sums) accumulate in 16 bits
@@ -247,6 +269,10 @@ struct KernelChoices {
   // The library's collectives inside a node are rings of chunks (NCCL); else the fastest algorithm that the links
   // allow.
   bool rings = true;
+  // Of measured rows by themselves: attention over a prompt's latents meets them as they are (absorbed), and a product
+  // with scales of blocks launches so many kernels before it that pack them, which a served step is spared.
+  bool absorbed_rows = false;
+  std::int64_t packing_launches = 0;
   std::int64_t small_collective = 0;  // B up to which a collective starts without collective.setup
   // Tokens of a device up to which they go to experts, and results back, by one kernel each way that sends every token
   // to each of its experts (MoeDistributeDispatch and MoeDistributeCombine); 0: by all-to-alls.
@@ -260,8 +286,10 @@ struct KernelChoices {
   bool replicates_embedding = false;  // under tensor parallelism every device holds embedding and lm_head whole
   bool caps_batch = false;            // sequences beyond the memory wait, so that a step runs fewer than asked
   // What engines capture and launch together; another engine's file starts from these defaults.
+  std::int64_t graph_context = 0;  // cached tokens of a sequence up to which they were; 0: of any number
   std::int64_t graph_rows = 0;   // sequences up to which decode steps were captured; 0: of any number
   bool graph_pieces = false;     // steps with prompts of at most graph_rows tokens are replayed in pieces
+  bool overlapped = false;       // what the host does for each sequence runs beside the device
   bool joint_attention = false;  // sequences that decode and pieces of prompts are one launch of attention
   bool operator==(const KernelChoices&) const = default;
 };
@@ -320,6 +348,8 @@ struct RuntimeProfile {
   std::string
       host_class;       // of machine that its host's numbers were measured on: "desktop", "server", "grace"; or empty
   std::string kernels;  // profile whose kernels a lookup has put an engine on: "vllm on a100-sxm-80gb"; else empty
+  bool same_die = false;  // of another device's profile: both have the same cores, and other memory or links
+  std::string borrowed;   // "kernels of vllm" of an engine that has none of its own here; else empty
   // Of an engine whose steps were not measured on this device: "vllm-v0 on this device (its steps were …)".
   std::string foreign_steps;
   std::string title;

@@ -44,6 +44,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("split_ungrouped", c.split_ungrouped, 0, 1);
   visit("small_rows", c.small_rows, 0, 1e9);
   visit("format_granule", c.format_granule, 1, 4096);
+  visit("mxfp4_width", c.mxfp4_width, 0, 1e9);
   visit("clock", c.clock, 0.2, 1);
   visit("fp16_accumulate", c.fp16_accumulate, 0, 1);
   visit("allocated_kv", c.allocated_kv, 0, 1e9);
@@ -62,8 +63,12 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("replicates_embedding", c.replicates_embedding, 0, 1);
   visit("caps_batch", c.caps_batch, 0, 1);
   visit("graph_rows", c.graph_rows, 0, 1e9);
+  visit("graph_context", c.graph_context, 0, 1e9);
   visit("graph_pieces", c.graph_pieces, 0, 1);
   visit("joint_attention", c.joint_attention, 0, 1);
+  visit("overlapped", c.overlapped, 0, 1);
+  visit("absorbed_rows", c.absorbed_rows, 0, 1);
+  visit("packing_launches", c.packing_launches, 0, 100);
 }
 
 // Numbers of rows by format; "all" is that of those that a file does not list.
@@ -146,6 +151,16 @@ void read_choices(Reader& reader, KernelChoices& c) {
   });
   c.attention = static_cast<AttentionKernels>(
       reader.choice("attention", kAttentionKernelsNames, static_cast<std::size_t>(c.attention)));
+  if (reader.has("triton_attention")) c.triton_attention.clear();
+  for (Reader& item : reader.optional_mappings("triton_attention")) {
+    const auto said = [&](const char* key) { return item.has(key) ? std::optional(item.bool_or(key, false)) : std::nullopt; };
+    c.triton_attention.push_back({.head = item.int_or("head", 0, kRows),
+                                  .most_grouped = item.int_or("most_grouped", 0, kRows),
+                                  .window = said("window"),
+                                  .narrow = said("narrow"),
+                                  .prompts = said("prompts")});
+    item.finish();
+  }
   if (reader.has("serial_formats")) c.serial.fill(false);
   for (const FormatKernel format : read_formats(reader, "serial_formats"))
     c.serial[static_cast<std::size_t>(format)] = true;
@@ -307,8 +322,10 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
   }
   const KernelChoices none;
   p.choices.graph_rows = none.graph_rows;
+  p.choices.graph_context = none.graph_context;
   p.choices.graph_pieces = none.graph_pieces;
   p.choices.joint_attention = none.joint_attention;
+  p.choices.overlapped = none.overlapped;
   for (const std::size_t i : read_settings(reader, p)) {
     if (measured) continue;
     p.provenance[i] = Provenance::assumed;
@@ -463,6 +480,17 @@ std::string choices_text(const KernelChoices& c, const KernelChoices& blank) {
     }
   });
   text += fmt::format("  attention: {}\n", name(c.attention));
+  std::vector<std::string> cases;
+  for (const AttentionCase& of : c.triton_attention) {
+    std::vector<std::string> said;
+    if (of.head > 0) said.push_back(fmt::format("head: {}", of.head));
+    if (of.most_grouped > 0) said.push_back(fmt::format("most_grouped: {}", of.most_grouped));
+    if (of.window) said.push_back(fmt::format("window: {}", *of.window));
+    if (of.narrow) said.push_back(fmt::format("narrow: {}", *of.narrow));
+    if (of.prompts) said.push_back(fmt::format("prompts: {}", *of.prompts));
+    cases.push_back("{" + join(said, ", ") + "}");
+  }
+  if (c.triton_attention != blank.triton_attention) text += fmt::format("  triton_attention: [{}]\n", join(cases, ", "));
   std::vector<std::string> serial;
   for (std::size_t i = 0; i < kFormatKernels; ++i) {
     if (c.serial[i]) serial.emplace_back(llmperf::name(static_cast<FormatKernel>(i)));

@@ -816,6 +816,9 @@ std::string runtime_name(const StepRow& row) {
 }
 
 std::string runtime_version(const StepRow& row) {
+  // Of a published figure that names none, the day it was measured.
+  const bool dated = !row.measured.empty() && (row.engine_version.empty() || row.engine_version == "unknown");
+  if (dated && row.build.empty() && row.era.empty()) return row.measured;
   if (!row.engine_version.empty()) return row.engine_version;
   // The month of a build may be of two eras.
   return row.build.empty() || row.era.empty() ? row.build + row.era : row.build + ' ' + row.era;

@@ -77,6 +77,7 @@ struct LatentShape {
   std::string kv_dtype = {};  // of the cache; empty: as the rest
   Part part = Part::attention;
   std::string weights = {};  // of the projections, as of GemmShape
+  bool absorbed = false;     // on latents as they are: new tokens, and prompts where the profile's stack has them so
   bool operator==(const LatentShape&) const = default;
 };
 

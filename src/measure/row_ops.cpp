@@ -107,7 +107,7 @@ model::ElementFormat cache_element(const std::string& kv_dtype, Dtype dtype) {
 
 graph::Op op_of(const LatentShape& s, Dtype dtype) {
   using L = LatentShape;
-  const bool absorbed = s.phase == Phase::decode;
+  const bool absorbed = s.absorbed;
   const model::ElementFormat element = cache_element(s.kv_dtype, dtype);
   return {.name = "attention",
           .body = graph::Attention{.sequences = s.batch,
@@ -190,7 +190,7 @@ std::vector<graph::Op> ops_of_module(const LatentShape& s, Dtype dtype) {
   const auto per_head = [&](std::int64_t n, std::int64_t k) {
     return op_of(GemmShape{.m = tokens, .n = n, .k = k, .batch = s.heads}, dtype);
   };
-  const bool absorbed = s.phase == Phase::decode;
+  const bool absorbed = s.absorbed;
   std::vector<graph::Op> ops = {linear(L::kQueryLatent + L::kLatent + L::kRotary, L::kHidden), norm(L::kQueryLatent),
                                 linear(s.heads * (L::kHead + L::kRotary), L::kQueryLatent), norm(L::kLatent),
                                 op_of(VectorShape{"rope", tokens * (s.heads + 1), L::kRotary, s.heads, 1}, dtype)};
@@ -269,8 +269,15 @@ std::vector<graph::Op> ops_of_shape(const Shape& shape, Dtype dtype) {
 }  // namespace
 
 std::vector<graph::Op> ops_of(const OpRow& row, const RuntimeProfile& profile) {
-  std::vector<graph::Op> ops = std::visit([&](const auto& shape) { return ops_of_shape(shape, row.dtype); }, row.shape);
-  if (const auto* gemm = std::get_if<GemmShape>(&row.shape); gemm && gemm->ranks > 1) {
+  OpShape asked = row.shape;
+  if (auto* latent = std::get_if<LatentShape>(&asked)) {
+    const bool alone = latent->part == LatentShape::Part::attention && profile.choices.absorbed_rows;
+    latent->absorbed = latent->phase == Phase::decode || profile.options.absorbed_prompts || alone;
+  }
+  std::vector<graph::Op> ops = std::visit([&](const auto& shape) { return ops_of_shape(shape, row.dtype); }, asked);
+  const auto* gemm = std::get_if<GemmShape>(&row.shape);
+  if (gemm && gemm->weights == "fp8-block128") ops.front().launches += static_cast<int>(profile.choices.packing_launches);
+  if (gemm && gemm->ranks > 1) {
     const double bytes = static_cast<double>(gemm->m * gemm->n) * bytes_per_element(row.dtype);
     ops.push_back(op_of(CollectiveShape{graph::CollectiveKind::all_reduce, gemm->ranks, Bytes{bytes}}, row.dtype));
     ops.back().overlaps = true;

@@ -173,6 +173,7 @@ double regroup_seconds(const KernelDevice& d, const ParameterValues& v, const At
 }
 
 double decode_seconds(const KernelDevice& d, const ParameterValues& v, const KernelChoices& c, const AttentionCall& a) {
+  if (c.attention == hardware::AttentionKernels::xqa) return xqa_decode_seconds(d, v, a);
   if (!c.has_flash2_form()) return flash3_decode_seconds(d, v, a);
   const bool grouped = a.heads > a.kv_heads;
   const double group = a.heads / a.kv_heads * a.queries;
@@ -229,8 +230,8 @@ double decode_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
 //
 //   launch + p-norm( max(sum of blocks / cores + tail longest fill, longest), bytes / (share B) ) + join
 //
-// Keys of 8 bits: queries are made as narrow before, values transposed on the way, and what is left of the rate of
-// narrow products then is a share of its own with the exponentials in it.
+// Keys of 8 bits: queries are made as narrow before, values transposed on the way, and products reach a share of their
+// own. Where a window masks keys, a step takes longer.
 //
 // Latent attention over a prompt is the same on expanded keys of 192 and values of 128, by another kernel's numbers.
 // Where these are made narrow like the queries before, its products are no faster for it.
@@ -244,7 +245,8 @@ double decode_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
 // 8 bits arrive as slow as others of as many elements. Rounds of it add up, as a p-norm with the bytes. A kernel that
 // sorts sequences by their length (of at most 992) takes a time per sequence.
 //
-// Kernels for Blackwell (TensorRT-LLM, FlashInfer) keep heads of a group in blocks of their own, of 256 rows.
+// Kernels for Blackwell (TensorRT-LLM, FlashInfer) keep heads of a group in blocks of their own, of 256 rows, and
+// TensorRT-LLM's for Hopper in blocks of 128.
 
 namespace {
 
@@ -276,7 +278,7 @@ struct PromptKernel {
   double share;
   double block;
   double exponential_rate;
-  double narrow_share;  // over keys of 8 bits, with exponentials; 0: no other than over others
+  double narrow_share;  // over keys of 8 bits; 0: no other than over others
 };
 
 // Few steps are not divided.
@@ -299,17 +301,20 @@ double query_bytes(const AttentionCall& a) {
 
 // Elements of a sequence are read wide and written as narrow as the cache.
 double narrowing_seconds(const KernelDevice& d, const AttentionCall& a, double elements, double launch) {
-  if (!a.narrow()) return 0;
+  if (!a.narrow() || a.element_bytes <= a.key_value_bytes) return 0;
   return launch + a.sequences * elements * (a.element_bytes + a.key_value_bytes) / d.bandwidth;
 }
 double query_elements(const AttentionCall& a) { return a.queries * a.heads * a.qk_dim; }
 
 double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const PromptKernel& kernel,
-                      const AttentionCall& a, bool packed) {
+                      const AttentionCall& a, hardware::AttentionKernels library) {
+  const bool packed = library == hardware::AttentionKernels::flash3;
   Flash3Tile tile = flash3_tile(a);
   if (!packed) {
     constexpr double kLargeTile = 256;
-    tile = {a.queries >= kLargeTile ? kLargeTile : kLargeTile / 2, 128};
+    constexpr double kAccumulated = 128;  // results of a row, of which two tiles fit into a core's own memory for them
+    const bool large = library == hardware::AttentionKernels::blackwell && a.queries >= kLargeTile && a.v_dim <= kAccumulated;
+    tile = {large ? kLargeTile : kLargeTile / 2, 128};
   }
   const double group = packed ? a.heads / a.kv_heads : 1;
   const double context = std::max(0.0, a.context);
@@ -335,10 +340,11 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Pro
   const double cells = tile.rows * tile.keys;
   const double products = 2 * cells * (flash3_width(a.qk_dim) + flash3_width(a.v_dim)) * d.cores / d.matrix;
   const bool expanded = kernel.narrow_share <= 0;
-  const double step = a.narrow() && !expanded ? products / kernel.narrow_share
-                                              : products / kernel.share + cells / kernel.exponential_rate;
+  const double step = (products / (a.narrow() && !expanded ? kernel.narrow_share : kernel.share) +
+                       cells / kernel.exponential_rate) *
+                      (a.cuts() ? v[index(prefill_window)] : 1);
   const double whole = blocks * a.sequences * (packed ? a.kv_heads : a.heads);
-  const double parts = flash3_splits(whole, longest, d.cores);
+  const double parts = packed ? flash3_splits(whole, longest, d.cores) : 1;
   const double each = (parts > 1 ? rounded_up(longest / parts) : longest) * step + kernel.block;
   const double work = (steps * step + blocks * parts * kernel.block) * (whole / blocks) / d.cores;
   const double fill = std::min(1.0, whole * parts / d.cores);
@@ -357,17 +363,16 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Pro
 
 double flash3_prefill_seconds(const KernelDevice& d, const ParameterValues& v, const KernelChoices& c,
                               const AttentionCall& a) {
-  const bool packed = c.attention == hardware::AttentionKernels::flash3;
   const bool latent = a.qk_dim != a.v_dim;
   if (!latent) {
     return prompt_seconds(d, v,
                           {v[index(prefill_launch)], v[index(prefill_share)], v[index(prefill_block)],
                            v[index(prefill_exponential_rate)], v[index(prefill_narrow_share)]},
-                          a, packed);
+                          a, c.attention);
   }
   const PromptKernel kernel{v[index(latent_prompt_launch)], v[index(latent_prompt_share)],
                             v[index(latent_prompt_block)], v[index(latent_prompt_exponential_rate)], 0};
-  return prompt_seconds(d, v, kernel, a, packed) + v[index(latent_token)] * a.sequences * a.queries / d.cores;
+  return prompt_seconds(d, v, kernel, a, c.attention) + v[index(latent_token)] * a.sequences * a.queries / d.cores;
 }
 
 double flash3_decode_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
@@ -401,6 +406,109 @@ double flash3_decode_seconds(const KernelDevice& d, const ParameterValues& v, co
     seconds += v[index(decode_split)] + parts * v[index(decode_split_each)] + joined_bytes(a, parts) / rate;
   }
   return seconds;
+}
+
+// ---- XQA
+//
+// One new token as TensorRT-LLM computes it on Hopper (cpp/kernels/xqa of its sources). A block takes the heads of a
+// group and streams their keys, two to a core; keys of 8 bits have a launch and a block of their own. Where blocks do
+// not fill the cores the keys are divided, and of a window the parts are those of the whole sequence, most of which
+// find nothing to do: the more, the longer it is. Heads that share no keys, and groups of more heads than a tile has
+// rows, run one by one ("masked multi-head attention"): each a block that reads its keys from the cache, as fast as a
+// core widens and adds up their elements.
+
+bool has_block_per_head(const AttentionCall& a) {
+  constexpr double kMostGrouped = 32;
+  return a.group() <= 1 || a.group() > kMostGrouped;
+}
+
+double xqa_decode_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
+  constexpr double kStep = 64;      // keys
+  constexpr double kUndivided = 256;
+  constexpr double kShort = 32;     // keys of which a head's block takes part of its time
+  constexpr double kUsualElements = 256;
+  constexpr double kStartGrowth = 0.34;
+  const bool alone = has_block_per_head(a);
+  const bool narrow = a.narrow();
+  const double elements = a.qk_dim + a.v_dim;
+  const double keys = a.cuts() ? a.window : a.keys();
+  const double slots = kBlocksPerCore * d.cores;
+  const double whole = a.sequences * (alone ? a.heads * a.queries : a.kv_heads);
+  const double most = std::min({kMaxSplits / 2, slots, rounded_up(keys / kStep)});
+  const double parts = keys > kUndivided ? key_splits(whole, slots, most, [](double) { return true; }) : 1;
+
+  const double wide = v[index(decode_block)];
+  const double block = alone    ? v[index(decode_head_block)] * std::min(1.0, keys / kShort)
+                       : narrow ? v[index(decode_narrow_block)]
+                                : wide;
+  const double grown = alone ? 1 : maths::pow(elements / kUsualElements, kStartGrowth);
+  const double longest = a.cuts() ? a.window : a.longest_keys();
+  const auto streamed = [&](double of) {
+    return alone ? 0 : of / parts * elements * a.key_value_bytes / v[index(decode_block_rate)];
+  };
+  const double filled = whole * parts / slots;
+  const double chain = filled * block * grown + std::max(std::max(1.0, filled) * streamed(keys), streamed(longest));
+  double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) /
+                  (d.bandwidth * v[index(decode_memory_share)]);
+  if (alone) {
+    memory = std::max(memory, a.sequences * a.heads * a.queries * keys * elements / (d.cores * v[index(decode_head_rate)]));
+  }
+  double seconds = v[index(narrow && !alone ? decode_narrow_launch : decode_launch)] +
+                   overlapped(chain, memory, v[index(decode_overlap)]);
+  if (parts > 1) seconds += v[index(decode_split)];
+  if (a.cuts() && whole < slots) {
+    const double each = narrow ? v[index(decode_window)] * v[index(decode_narrow_block)] / wide : v[index(decode_window)];
+    seconds += each * std::log2(a.keys() / a.window);
+  }
+  return seconds;
+}
+
+// ---- Triton
+//
+// Attention by kernels in Triton (SGLang's extend_attention and decode_attention, vLLM's unified attention), which
+// stacks fall back on for what their library has no kernel for. A prompt is dealt in blocks of 128 rows of a head, 64 of
+// a wide one, in whole rounds over the cores, at one share of the peak; what a window hides is computed, but for long
+// windows over keys of fewer bits, whose loop skips it. New tokens: a block takes up to 16 heads of a group, keys are divided into at most 8
+// parts, and every core streams them at its own rate, widened on the way.
+
+bool runs_in_triton(const KernelChoices& c, const AttentionCall& a, bool prompts) {
+  const auto fits = [&](const hardware::AttentionCase& of) {
+    const auto open = [](const std::optional<bool>& said, bool is) { return !said || *said == is; };
+    return (of.head == 0 || static_cast<double>(of.head) == a.qk_dim) && open(of.window, a.window > 0) &&
+           (of.most_grouped == 0 || (a.group() > 1 && a.group() <= static_cast<double>(of.most_grouped))) &&
+           open(of.narrow, a.key_value_bytes < a.element_bytes) && open(of.prompts, prompts);
+  };
+  return std::any_of(c.triton_attention.begin(), c.triton_attention.end(), fits);
+}
+
+double triton_prefill_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
+  constexpr double kUsualHead = 128;
+  constexpr double kSkipped = 512;
+  const bool widens = a.key_value_bytes < a.element_bytes;
+  const double rows = a.qk_dim <= kUsualHead ? 128 : 64;
+  const double blocks = rounded_up(a.queries / rows);
+  const double longest = widens && a.cuts() && a.window >= kSkipped ? std::min(a.keys(), 1.5 * a.window + rows) : a.keys();
+  const double mean = std::min(longest, a.keys() - (blocks - 1) * rows / 2);
+  const double each = 2 * rows * (a.qk_dim + a.v_dim) * d.cores / d.matrix / v[index(widens ? triton_narrow_share : triton_share)];
+  const double start = v[index(triton_block)];
+  const double rounds = rounded_up(a.sequences * a.heads * blocks / d.cores);
+  const double bytes = query_bytes(a) + a.sequences * a.kv_heads * a.keys() * a.key_bytes();
+  return v[index(triton_launch)] + std::max(rounds * (mean * each + start), longest * each + start) +
+         bytes / (d.bandwidth * v[index(triton_memory_share)]);
+}
+
+double triton_decode_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
+  constexpr double kHeads = 16;
+  constexpr double kParts = 8;
+  constexpr double kStep = 64;
+  constexpr double kWide = 2;  // B
+  const double keys = a.cuts() ? a.window : a.keys();
+  const double whole = a.sequences * a.kv_heads * rounded_up(a.group() * a.queries / kHeads);
+  const double parts = std::clamp(std::min(rounded_up(keys / kStep), rounded_up(2 * d.cores / whole)), 1.0, kParts);
+  const double chain = std::max(1.0, whole * parts / d.cores) * keys / parts * (a.qk_dim + a.v_dim) * kWide /
+                       v[index(triton_rate)];
+  const double bytes = query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes();
+  return v[index(triton_launch)] + std::max(chain, bytes / d.bandwidth);
 }
 
 // ---- Latents

@@ -50,7 +50,8 @@ cost::Cluster driven(const cost::Cluster& cluster, const hardware::RuntimeProfil
                             .rank = Seconds{get(values, Parameter::custom_rank)},
                             .one_shot = get(values, Parameter::custom_share) * link,
                             .second = Seconds{get(values, Parameter::custom_second)},
-                            .two_shot = get(values, Parameter::custom_second_share) * link};
+                            .two_shot = get(values, Parameter::custom_second_share) * link,
+                            .with_norm = get(values, Parameter::custom_norm)};
   }
   return result;
 }

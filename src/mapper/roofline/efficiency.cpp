@@ -63,6 +63,12 @@ AttentionCall call_of(const graph::Attention& a) {
 
 // Products of routed experts.
 bool is_grouped(const graph::Gemm& gemm) { return gemm.row_tiles.front() > 0 && gemm.weights && gemm.batch == 1; }
+// Whose numbers they have.
+std::optional<FormatKernel> expert_format(const graph::Gemm& gemm, const KernelChoices& choices) {
+  const std::int64_t own = choices.mxfp4_width;
+  const bool others = own > 0 && gemm.weights->kernel == FormatKernel::mxfp4 && gemm.k != own && gemm.n != own;
+  return others ? FormatKernel::gptq : gemm.weights->kernel;
+}
 // What the stack does around them.
 bool is_around_experts(const graph::Op& op) {
   using enum graph::Tag;
@@ -90,12 +96,19 @@ double sampled(const graph::Vector& v) { return v.kind == graph::VectorKind::sam
 double strided(const graph::Copy& c) { return c.access == graph::Access::strided ? c.write_elements : 0; }
 
 bool is_decode(const graph::Attention& a) { return (a.q_tokens == 1 || a.verifies) && a.context > 0; }
-// By the kernel of decode: one new token per sequence, and with CANN's a few, whose heads of a group fill no block.
+// By the kernel of decode: one new token per sequence, of Blackwell's generated kernels the first one as well, and with
+// CANN's a few, whose heads of a group fill no block.
 bool decodes(const graph::Attention& a, const KernelChoices& choices) {
-  return is_decode(a) || (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
+  return is_decode(a) || (choices.attention == hardware::AttentionKernels::blackwell && a.q_tokens == 1) || (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
                           a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
 }
 bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.v_dim; }
+// By the kernel for new tokens on latents; a prompt that stays with the latents is a prompt's of one wide head.
+bool on_latents(const graph::Attention& a, const KernelChoices& choices) {
+  constexpr std::int64_t kFew = 64;  // tokens
+  const bool few = a.q_tokens <= kFew || a.verifies || a.picked || a.pool > 1 || a.window;
+  return a.shared_kv && few && choices.attention != hardware::AttentionKernels::flash2;
+}
 
 // What a framework's call of the op takes, or in how many passes; nothing of exchanges, whose library has a launch of
 // its own.
@@ -159,7 +172,7 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
     const bool narrow = gemm.weights->kernel && bits(gemm.weights->compute) <= kNarrowBits;
     if (narrow) call.narrow_bytes = bytes_per_element(gemm.weights->compute);
     const Dtype dtype = narrow ? gemm.weights->compute : gemm.activation;
-    return expert_time(on(dtype), profile_.values, gemm.weights->kernel, call, gemm.row_tiles);
+    return expert_time(on(dtype), profile_.values, expert_format(gemm, choices), call, gemm.row_tiles);
   }
   if (choices.ggml) return ggml_kernel(gemm, call);
   if (!gemm.weights || !gemm.weights->kernel) {
@@ -201,11 +214,17 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   if (profile_.choices.ggml) {
     return ggml_attention_seconds(on_unpacked(attention.activation), profile_.values, call, d(attention.query_tile));
   }
-  const KernelDevice device = on(attention.activation);
-  if (call.shared_kv && profile_.choices.attention != hardware::AttentionKernels::flash2) {
+  // Shares are of the rate of 16 bits, whatever the products take.
+  const KernelDevice device = on(bits(attention.activation) <= kNarrowBits ? Dtype::bf16 : attention.activation);
+  const bool decode = decodes(attention, profile_.choices);
+  if (!is_latent(attention) && runs_in_triton(profile_.choices, call, !decode)) {
+    return decode ? triton_decode_seconds(device, profile_.values, call)
+                  : triton_prefill_seconds(device, profile_.values, call);
+  }
+  if (on_latents(attention, profile_.choices)) {
     return latent_seconds(device, profile_.values, call);
   }
-  const double seconds = decodes(attention, profile_.choices)
+  const double seconds = decode
                              ? decode_seconds(device, profile_.values, profile_.choices, call)
                              : prefill_seconds(device, profile_.values, profile_.choices, call);
   // Backward: five products in place of two, over the same blocks.
@@ -409,8 +428,11 @@ void add_packed(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format,
 
 void add_narrow(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format, const KernelChoices& choices) {
   const hardware::ProductTiles rule = choices.product_tiles[static_cast<std::size_t>(format)];
-  if (rule == hardware::ProductTiles::menu) {
+  const bool quantises = rule == hardware::ProductTiles::quantised_menu;
+  if (rule == hardware::ProductTiles::menu || quantises) {
     add(set, true, format, {FormatParameter::share, FormatParameter::step});
+    add(set, quantises, format,
+        {FormatParameter::launch, FormatParameter::quantise_share, FormatParameter::quantise_row});
     return add_dense(set, gemm, choices);
   }
   add(set, true, format,
@@ -452,15 +474,28 @@ void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choic
 void add_attention(ParameterSet& set, const graph::Attention& a, const KernelChoices& choices) {
   const AttentionCall call = call_of(a);
   const bool flash2 = choices.has_flash2_form();
-  if (a.shared_kv && choices.attention != hardware::AttentionKernels::flash2) {
-    return add_all(set, is_latent(a), latent_launch, latent_split);
+  if (!is_latent(a) && runs_in_triton(choices, call, !decodes(a, choices))) {
+    return decodes(a, choices) ? add(set, true, {triton_launch, triton_rate})
+                               : add_all(set, true, triton_launch, triton_memory_share);
   }
+  if (on_latents(a, choices)) return add_all(set, true, latent_launch, latent_split);
   if (!flash2 && is_latent(a) && !is_decode(a)) {
     add(set, true, {prefill_memory_share, prefill_overlap, prefill_tail});
     add(set, call.narrow(), {prefill_quantise});
     return add_all(set, true, latent_prompt_launch, latent_token);
   }
   if (decodes(a, choices)) {
+    if (choices.attention == hardware::AttentionKernels::xqa) {
+      const bool alone = has_block_per_head(call);
+      const bool narrow = call.narrow() && !alone;
+      add(set, true, {decode_memory_share, decode_overlap, decode_split});
+      add(set, alone, {decode_head_block, decode_head_rate});
+      add(set, !alone, {decode_block_rate});
+      add(set, narrow, {decode_narrow_launch, decode_narrow_block});
+      add(set, !narrow, {decode_launch});
+      add(set, !narrow && !alone, {decode_block});
+      return add(set, call.cuts(), {decode_window});
+    }
     add_all(set, true, decode_launch, decode_overlap);
     add(set, true, {decode_split, decode_split_each});
     add(set, flash2, {decode_pack, decode_copy, decode_copy_share});
@@ -471,8 +506,9 @@ void add_attention(ParameterSet& set, const graph::Attention& a, const KernelCho
   }
   add(set, true, {prefill_launch, prefill_block, prefill_memory_share, prefill_overlap, prefill_tail});
   add(set, flash2 || !call.narrow(), {prefill_share});
+  add(set, !flash2 && call.cuts(), {prefill_window});
   add(set, choices.attention == hardware::AttentionKernels::cann, {prefill_fill});
-  add(set, !flash2 && !call.narrow(), {prefill_exponential_rate});
+  add(set, !flash2, {prefill_exponential_rate});
   add(set, !flash2 && call.narrow(), {prefill_narrow_share, prefill_quantise});
   add(set, flash2 && a.q_tokens == 1, {decode_copy, decode_copy_share});  // of a first token
 }
@@ -491,6 +527,7 @@ void add_collective(ParameterSet& set, const graph::Collective& c, const KernelC
   const bool custom =
       choices.custom_all_reduce > 0 && !c.library && all_reduce && c.bytes().value <= d(choices.custom_all_reduce);
   add_all(set, custom, custom_launch, custom_second_share);
+  add(set, custom && c.with_norm, {custom_norm});
 }
 
 // Of an op that is mapped to tiles.
@@ -528,8 +565,8 @@ void add_kernel(ParameterSet& set, const graph::Op& op, const KernelChoices& cho
   const bool grouped = gemm && is_grouped(*gemm);
   if (choices.grouped_experts && (grouped || is_around_experts(op))) {
     if (gemm == nullptr) return add(set, true, {experts_stream_share});
-    const std::size_t first = index(gemm->weights->kernel, hardware::ExpertParameter::launch);
-    add(set, !is_aligned(d(gemm->k)), {experts_unaligned_share});
+    const std::size_t first = index(expert_format(*gemm, choices), hardware::ExpertParameter::launch);
+    add(set, !is_aligned(d(gemm->k), gemm->weights->kernel), {experts_unaligned_share});
     return add_all(set, true, first, first + hardware::kExpertParameters - 1);
   }
   add(set, op.launches > 1, kStreams);
@@ -619,7 +656,7 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
         tiles(a.tiles);
       },
       [&](const graph::Collective& c) {
-        all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0,
+        all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0, c.with_norm ? 1 : 0,
             c.routing.returns ? 1 : 0);
       },
       [&](const graph::Copy& c) { all(c.to_cache ? 1 : 0, c.rows, strided(c)); },

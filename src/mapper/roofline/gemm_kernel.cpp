@@ -307,7 +307,7 @@ ProductTime weight_time(const KernelDevice& d, const ParameterValues& v, const K
 // with every operand and result crossing the memory bus once.
 //
 // Where a library tunes narrow products like dense ones (AMD's aiter), they are these (gemm_kernel.cpp), at a share of
-// what their tiles reach and with activations that come narrow.
+// what their tiles reach and with activations that come narrow, or are made so before (TensorRT-LLM's cuBLAS).
 //
 // Elsewhere another kernel before it reads the activations, and writes them in the narrow type.
 
@@ -369,11 +369,20 @@ ProductTime narrow_time(const KernelDevice& d, const ParameterValues& v, const K
   GemmCall narrow = g;
   narrow.first_bytes = g.m * g.k * g.batch * g.narrow_bytes;
   const auto of = [&](FormatParameter p) { return v[index(format, p)]; };
-  if (rule == ProductTiles::menu) {
+  // A scale for each row takes a core some time, however short the row.
+  const double quantise =
+      std::max((g.first_bytes + narrow.first_bytes) / (d.bandwidth * of(FormatParameter::quantise_share)),
+               g.m * g.batch / d.cores * of(FormatParameter::quantise_row));
+  if (rule == ProductTiles::menu || rule == ProductTiles::quantised_menu) {
     KernelDevice scaled = d;
     scaled.matrix *= of(FormatParameter::share);
     narrow.depth_seconds = of(FormatParameter::step) / kNarrowDepth;
-    return gemm_time(scaled, v, c, narrow);
+    ProductTime t = gemm_time(scaled, v, c, narrow);
+    if (rule == ProductTiles::menu) return t;
+    t.seconds += of(FormatParameter::launch) + quantise;
+    t.launch += of(FormatParameter::launch);
+    t.memory += quantise;
+    return t;
   }
   const double launch = of(FormatParameter::launch);
   if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
@@ -393,7 +402,6 @@ ProductTime narrow_time(const KernelDevice& d, const ParameterValues& v, const K
   const double compute = tile.rounds * (std::max(multiply, feed) + besides) + stored;
   const double bytes = narrow.first_bytes + g.second_bytes + g.result_bytes;
   const double memory = bytes / (d.bandwidth * of(FormatParameter::memory_share));
-  const double quantise = (g.first_bytes + narrow.first_bytes) / (d.bandwidth * of(FormatParameter::quantise_share));
   return {launch + overlapped(compute, memory, of(FormatParameter::overlap)) + quantise, compute, memory + quantise,
           feed > multiply ? tile.rounds * feed : 0, launch};
 }
@@ -412,15 +420,16 @@ ProductTime narrow_time(const KernelDevice& d, const ParameterValues& v, const K
 //   launch + p-norm( min over b of w tau_b, (weights of active experts + rows) / (share B) )
 //
 // Where rows of weights are no multiple of 16 elements (a width of 1856 over eight ranks) the compiler cannot load them
-// in vectors, and both take a multiple of that time.
+// in vectors, and both take a multiple of that time. Weights of 4 bits are stored in blocks that fill up such rows.
 //
 // Around the two products the stack routes, sorts, copies rows, activates and adds up: half a dozen kernels, whose
 // launches are in those of the products, for every backend has others, and whose traffic streams at a share of its own
 // (efficiency.cpp).
 
-bool is_aligned(double elements) {
+bool is_aligned(double elements, std::optional<FormatKernel> format) {
   constexpr double kVector = 16;
-  return std::fmod(elements, kVector) == 0;
+  const bool filled = format == FormatKernel::mxfp4 || format == FormatKernel::nvfp4 || format == FormatKernel::gptq;
+  return filled || std::fmod(elements, kVector) == 0;
 }
 
 ProductTime expert_time(const KernelDevice& d, const ParameterValues& v, std::optional<FormatKernel> format,
@@ -436,7 +445,7 @@ ProductTime expert_time(const KernelDevice& d, const ParameterValues& v, std::op
   }
   const double rows = g.narrow_bytes > 0 ? g.m * g.k * g.narrow_bytes : g.first_bytes;
   double memory = (rows + g.second_bytes + g.result_bytes) / (d.bandwidth * of(ExpertParameter::memory_share));
-  if (!is_aligned(g.k)) {
+  if (!is_aligned(g.k, format)) {
     const double share = v[index(experts_unaligned_share)];
     compute /= share;
     memory /= share;

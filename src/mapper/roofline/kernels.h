@@ -150,7 +150,7 @@ NarrowTile tile_of_cube(const GemmCall& call, double cores);
 ProductTime expert_time(const KernelDevice& device, const ParameterValues& values, std::optional<FormatKernel> format,
                         const GemmCall& call, const std::array<double, graph::kTileRows.size()>& row_tiles);
 // Whether rows of weights of that many elements are loaded in whole vectors.
-bool is_aligned(double elements);
+bool is_aligned(double elements, std::optional<FormatKernel> format);
 
 // ---- Fused attention
 
@@ -173,7 +173,8 @@ struct AttentionCall {
   double keys() const { return all_keys > 0 ? all_keys : context + queries; }
   double longest_keys() const { return longest > context && all_keys <= 0 ? longest + queries : keys(); }
   bool cuts() const { return window > 0 && window < keys(); }      // some keys are outside of the window
-  bool narrow() const { return key_value_bytes < element_bytes; }  // cached elements are fewer bits than queries
+  bool narrow() const { return key_value_bytes < 2; }              // products are of 8 bits
+  double group() const { return heads / kv_heads; }
   double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head
 };
 
@@ -186,6 +187,13 @@ double decode_seconds(const KernelDevice& device, const ParameterValues& values,
 double flash3_prefill_seconds(const KernelDevice& device, const ParameterValues& values, const KernelChoices& choices,
                               const AttentionCall& call);
 double flash3_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
+double xqa_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
+// Whether XQA gives every query head a block of its own.
+bool has_block_per_head(const AttentionCall& call);
+// Whether Triton's kernels run it, and their times.
+bool runs_in_triton(const KernelChoices& choices, const AttentionCall& call, bool prompts);
+double triton_prefill_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
+double triton_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
 double latent_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
 // Writing the keys and values of `tokens` tokens to the cache, `width` elements of each, without a launch; bytes: read
 // and written together.

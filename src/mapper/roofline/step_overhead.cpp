@@ -49,7 +49,10 @@ Seconds StepOverhead::time(Seconds device, double layers, double sequences, doub
   const double gaps = launched_.kernels * get(v, Parameter::launch_gap);
   const double ahead = dispatch_ == Dispatch::serial ? 0 : device.value + gaps;
   const double waiting = std::max(0.0, host(layers).value - ahead);
-  return Seconds{steps * fixed + sequences * get(v, Parameter::step_sequence) + gaps + waiting};
+  const double each = sequences * get(v, Parameter::step_sequence);
+  // A scheduler that is a step ahead does that beside the device, which waits for what is longer.
+  const double added = overlapped_ ? std::max(gaps + waiting, each - device.value) : gaps + waiting + each;
+  return Seconds{steps * fixed + added};
 }
 
 }  // namespace llmperf::mapper

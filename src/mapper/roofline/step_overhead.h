@@ -21,9 +21,10 @@ namespace llmperf::mapper {
 // Collects what the host does in one step.
 class StepOverhead {
  public:
-  // `prompts`: whether the step processes prompts.
-  StepOverhead(const hardware::ParameterValues& values, hardware::Dispatch dispatch, bool prompts)
-      : values_(&values), dispatch_(dispatch), prompts_(prompts) {}
+  // `prompts`: whether the step processes prompts; `overlapped`: KernelChoices::overlapped.
+  StepOverhead(const hardware::ParameterValues& values, hardware::Dispatch dispatch, bool prompts,
+               bool overlapped = false)
+      : values_(&values), dispatch_(dispatch), prompts_(prompts), overlapped_(overlapped) {}
 
   // Sums over ops.
   struct Launched {
@@ -53,6 +54,7 @@ class StepOverhead {
   const hardware::ParameterValues* values_;
   hardware::Dispatch dispatch_;
   bool prompts_;
+  bool overlapped_;
   Launched launched_;
 };
 
