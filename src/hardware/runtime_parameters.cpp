@@ -121,7 +121,8 @@ constexpr Entry kEntries[] = {
     {scores_memory_share, "scores.memory_share", "", 0.36, 0.4, 0.02, 1, "of the memory bandwidth, of these products"},
     {scores_bytes, "scores.bytes", "B", 15, 0.4, 1, 200, "of memory traffic per score that softmax leaves there"},
     {per_watt, "power.per_watt", "FLOP/J", 1e14, 0.4, 1e9, 1e14,
-     "that long 16-bit products get out of the power limit (ggml); the largest: they are not held to it"},
+     "that 16-bit products get out of what a board draws beside rest, at the full clock (ggml: out of all, long ones); "
+     "the largest: they are not held to it"},
     {split_hop, "split.hop", "s", 3e-4, 0.5, 1e-6, 1e-2, "every hand-over of a step from one card to the next (ggml)"},
     {split_queue, "split.queue", "", 1024, 0.2, 16, 65536, "launches that a card can have pending (ggml)"},
     {split_kernels, "split.kernels", "", 55, 0.3, 5, 500, "launches of a layer in a micro-batch of a prompt (ggml)"},
