@@ -299,8 +299,8 @@ const std::array<ParameterInfo, kAllParameters>& table() {
     for (const Entry& e : kEntries) {
       const bool of_core = e.parameter == gemm_cache_rate || e.parameter == gemm_store_rate ||
                            e.parameter == prefill_exponential_rate || e.parameter == latent_prompt_exponential_rate;
-      all[index(e.parameter)] = {std::string(e.name), e.unit,         e.initial, e.spread, e.min, e.max,
-                                 e.meaning,           of_core ? 1 : 0};
+      const int power = of_core ? 1 : e.parameter == experts_start ? -1 : 0;
+      all[index(e.parameter)] = {std::string(e.name), e.unit, e.initial, e.spread, e.min, e.max, e.meaning, power};
     }
     for (const Format& f : kFormats) {
       const std::string prefix = "format." + std::string(name(f.kernel));
