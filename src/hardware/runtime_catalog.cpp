@@ -241,13 +241,15 @@ void widen_small_tiles(ParameterValues& values, double weaker) {
     for (double& share : tiles) share = std::max(share, std::min(share * weaker, tiles.back()));
   };
   constexpr std::size_t kTiles = 4;
-  // A tile of 16 rows that costs what one of 64 does multiplies 64 (Hopper's wgmma), on weaker engines too.
+  // A tile of 16 rows that costs what one of 64 does multiplies 64 (Hopper's wgmma), and so it does on much weaker
+  // engines, which take longer for that than memory and hide little of it: one row of a 32B is more than twice its
+  // reads on an H20.
   double& few = values[index(Parameter::gemm_share_16)];
   const double& rows_of_64 = values[index(Parameter::gemm_share_64)];
-  constexpr double kAlike = 0.1;
-  const bool padded = std::abs(4 * few / rows_of_64 - 1) < kAlike;
+  const bool padded = weaker > 2 && std::abs(4 * few / rows_of_64 - 1) < 0.1;
   widen({&few, kTiles});
   if (padded) few = rows_of_64 / 4;
+  if (padded) values[index(Parameter::gemm_overlap)] = 1.5;
   widen({&values[index(std::nullopt, ExpertParameter::share)], kTiles});
   for (std::size_t f = 0; f < kFormatKernels; ++f) {
     const auto format = static_cast<FormatKernel>(f);

@@ -417,6 +417,7 @@ TEST_CASE("small tiles reach a larger share of weaker matrix engines, up to that
   const RuntimeProfile weaker = carried_over(profile, h100, load_device("h20"));
   // 16 rows cost what 64 do, a quarter of the share, and so they do there.
   CHECK(share(weaker, Parameter::gemm_share_16) == Approx(0.95 / 4));
+  CHECK(share(weaker, Parameter::gemm_overlap) == 1.5);
   CHECK(share(weaker, Parameter::gemm_share_64) == 0.95);
   CHECK(share(weaker, Parameter::gemm_share_128) == 1.3);
   profile.values[index(Parameter::gemm_share_16)] = 0.23;
