@@ -67,6 +67,14 @@ Links level_links(const hardware::Device& device, const hardware::Interconnect& 
   links.topology = net.topology;
   links.per_device = *net.per_direction;
   links.reduces = net.reduces;
+  if (net.direct > 0) {
+    constexpr std::int64_t kSockets = 2;
+    links.host = {.direct = net.direct,
+                  .socket = std::max(net.direct, devices / kSockets),
+                  .bridge = links.per_device,
+                  .sockets = links.per_device,
+                  .latency = net.latency.value_or(default_latency(net.topology))};
+  }
   links.provenance = net.provenance;
   links.latency = net.latency.value_or(default_latency(net.topology));
   links.latency_provenance = net.latency ? net.latency_provenance : Provenance::assumed;

@@ -55,6 +55,8 @@ static_assert(static_cast<std::size_t>(Algorithm::in_switch) + 1 == kAlgorithmNa
 //  * switch: all traffic of a device passes its own port.
 //  * PCIe tree: half of the ranks hang behind one uplink of a single device's rate: floor(n/2) ceil(n/2) pairs cross it
 //    in everyone-to-everyone exchanges, one edge of a ring. With a stride s as many groups do so at the same time.
+//    Where it is known which devices share a switch (Links::host), ranks that lie further apart pass the host's
+//    bridges, at its rate and latency, and the uplink of ranks on two sockets is what joins these.
 //  * ring of links: half of each block travels either way, so a phase takes floor(n/2) hops and a link carries
 //    (n-1) M / 2. Ranks s apart are s hops apart, and s groups share each link.
 //  * tori and tile meshes: the ranks are a box, as close to a cube as n allows, whose sides are rings (torus) or lines.
@@ -175,6 +177,19 @@ bool reduces_or_gathers(CollectiveKind kind) {
   return all_get_all(kind) || kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
 }
 
+// Devices from the first rank to the last.
+std::int64_t span(std::int64_t ranks, std::int64_t stride) { return (ranks - 1) * stride + 1; }
+
+// A PCIe tree as ranks see it that do not all share a switch; other links as they are.
+Links seen_by(const Links& links, std::int64_t ranks, std::int64_t stride) {
+  Links seen = links;
+  if (!links.host || span(ranks, stride) <= links.host->direct) return seen;
+  seen.per_device = links.host->bridge;
+  seen.per_link = links.host->bridge;
+  seen.latency = links.host->latency;
+  return seen;
+}
+
 double log2_rounds(std::int64_t ranks) {
   return static_cast<double>(std::bit_width(static_cast<std::uint64_t>(ranks - 1)));
 }
@@ -238,28 +253,33 @@ class Writer {
     const double groups = d(x_.stride);
     const double crossing = d(x_.ranks / 2) * d(x_.ranks - x_.ranks / 2) * groups;  // pairs
     const BytesPerSecond rate = links_.per_device;
+    // A device's own bytes over its link while those of all cross the uplink.
+    const auto both = [&](Algorithm algorithm, double steps, double sent, double up) {
+      const bool waits = Bytes{up} / uplink() > Bytes{sent} / rate;
+      add(algorithm, steps, sent, waits ? up : sent, waits ? uplink() : rate);
+    };
     if (x_.broadcast()) {
       const double far = d(x_.ranks - x_.ranks / 2) * groups;  // behind the other end of the uplink
-      add(Algorithm::one_shot, 1, x_.others() * x_.bytes, std::max(x_.others(), far) * x_.bytes, rate);
+      both(Algorithm::one_shot, 1, x_.others() * x_.bytes, far * x_.bytes);
       add(Algorithm::two_shot, 2, optimal, (std::max(x_.others(), far) + std::max(x_.others(), crossing)) * x_.block(),
-          rate);
-      add(Algorithm::ring, x_.others(), x_.bytes, groups * x_.bytes, rate);
-      add(Algorithm::tree, log2_rounds(x_.ranks), x_.bytes, groups * x_.bytes, rate);
+          std::min(rate, uplink()));
+      both(Algorithm::ring, x_.others(), x_.bytes, groups * x_.bytes);
+      both(Algorithm::tree, log2_rounds(x_.ranks), x_.bytes, groups * x_.bytes);
       return;
     }
     const auto everyone = [&](Algorithm algorithm, double steps, double sent, double per_pair) {
-      add(algorithm, steps, sent, std::max(sent, crossing * per_pair), rate);
+      both(algorithm, steps, sent, crossing * per_pair);
     };
     if (x_.kind == CollectiveKind::all_reduce) {
       everyone(Algorithm::one_shot, 1, x_.others() * x_.bytes, x_.bytes);
       everyone(Algorithm::two_shot, 2, optimal, 2 * x_.block());
       // Of each tree one edge crosses, with half of the tensor up or down.
-      add(Algorithm::tree, 2 * log2_rounds(x_.ranks), 2 * x_.bytes, std::max(2.0, groups) * x_.bytes, rate);
+      both(Algorithm::tree, 2 * log2_rounds(x_.ranks), 2 * x_.bytes, groups * x_.bytes);
     } else {
       everyone(Algorithm::one_shot, 1, optimal, x_.block());
     }
     if (reduces_or_gathers(x_.kind)) {
-      add(Algorithm::ring, x_.phases() * x_.others(), optimal, groups * optimal, rate);
+      both(Algorithm::ring, x_.phases() * x_.others(), optimal, groups * optimal);
     }
   }
 
@@ -301,10 +321,16 @@ class Writer {
     }
     const double sent = passes * x_.bytes;
     add(x_.kind == CollectiveKind::send ? Algorithm::direct : Algorithm::ring, passes * hops, sent, groups * sent,
-        links_.per_link, passes);
+        std::min(links_.per_link, uplink()), passes);
   }
 
  private:
+  // Of ranks on both sockets of a server what joins these, else as fast as a device's link.
+  BytesPerSecond uplink() const {
+    const bool two = links_.host && span(x_.ranks, x_.stride) > links_.host->socket;
+    return two ? links_.host->sockets : links_.per_device;
+  }
+
   // Sides longer than one device, and what a link of each carries.
   struct Sides {
     std::array<std::int64_t, 3> length = {};
@@ -403,9 +429,11 @@ double ring_steps(const Exchange& x) {
 
 // What a library of rings makes of an exchange that has the algorithms `found` on these links.
 CollectiveCost by_library(const Links& links, const Exchange& x, const Candidates& found) {
-  CollectiveCost cost =
-      *std::min_element(found.begin(), found.end(),
-                        [](const CollectiveCost& a, const CollectiveCost& b) { return a.transfer < b.transfer; });
+  const auto less = [](const CollectiveCost& a, const CollectiveCost& b) { return a.transfer < b.transfer; };
+  const auto ring = std::find_if(found.begin(), found.end(),
+                                 [](const CollectiveCost& one) { return one.algorithm == Algorithm::ring; });
+  // Through a host NCCL keeps to rings, though trees would send less from one socket to the other.
+  CollectiveCost cost = links.host && ring != found.end() ? *ring : *std::min_element(found.begin(), found.end(), less);
   const bool passes = x.kind == CollectiveKind::ring_pass;
   const bool whole = passes || x.broadcast() || x.kind == CollectiveKind::send;  // no part of it is a rank's own
   const double calls = passes ? x.others() : 1;
@@ -437,7 +465,8 @@ bool has_custom(const Links& links, const Exchange& x) {
   constexpr std::int64_t kMostRanks = 8;
   return links.custom && !x.library && x.kind == CollectiveKind::all_reduce && x.ranks <= kMostRanks &&
          x.ranks % 2 == 0 && x.bytes <= links.custom->most.value &&
-         (links.topology == Topology::fully_switched || links.topology == Topology::full_mesh);
+         (links.topology == Topology::fully_switched || links.topology == Topology::full_mesh ||
+          (links.host && span(x.ranks, x.stride) <= links.host->direct));
 }
 
 CollectiveCost by_custom(const Links::Custom& custom, const Exchange& x) {
@@ -570,7 +599,8 @@ class Extent {
 // Among ranks of one level alone.
 Candidates on_level(const Extent::Part& part, Exchange x) {
   if (part.level > Level::node) x.stride = 1;
-  Candidates found = one_level(*part.links, x);
+  Candidates found =
+      part.links->host ? one_level(seen_by(*part.links, x.ranks, x.stride), x) : one_level(*part.links, x);
   found.set_level(part.level);
   return found;
 }
@@ -582,7 +612,7 @@ class TwoLevels {
  public:
   TwoLevels(const Extent& extent, const Exchange& x)
       : within_(extent.inner()),
-        near_(*within_.far().links),
+        near_(seen_by(*within_.far().links, within_.far().ranks, x.stride)),
         far_(extent.far()),
         x_(x),
         r_(within_.far().ranks),
@@ -713,7 +743,7 @@ class TwoLevels {
   }
 
   const Extent within_;
-  const Links& near_;  // of what lies within, the farthest
+  const Links near_;  // of what lies within, the farthest
   const Extent::Part far_;
   const Exchange& x_;
   std::int64_t r_;

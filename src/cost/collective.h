@@ -56,6 +56,16 @@ struct Links {
     double with_norm = 1;  // of that time, what a kernel takes that has the norm in it
   };
   std::optional<Custom> custom;
+  // Of a PCIe tree whose devices reach each other through the host, but for the few behind one switch: what such a
+  // device gets through the bridges, and all of them together between two sockets.
+  struct Host {
+    std::int64_t direct = 1;  // devices behind one switch
+    std::int64_t socket = 1;  // devices of one socket
+    BytesPerSecond bridge;
+    BytesPerSecond sockets;
+    Seconds latency;  // of a step that passes the host
+  };
+  std::optional<Host> host;
 };
 
 // Links without nodes: those of a torus, a ring or a mesh join as many devices as there are.

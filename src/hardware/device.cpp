@@ -269,6 +269,10 @@ std::optional<Interconnect> read_interconnect(Reader& device, std::string_view k
     if (net.reduces && net.topology != Topology::fully_switched) {
       reader.problem("reduces", "links without a switch add nothing up", "topology: fully_switched");
     }
+    net.direct = reader.optional_int("direct", IntRange{1, 1'000}).value_or(0);
+    if (net.direct > 0 && net.topology != Topology::pcie_tree) {
+      reader.problem("direct", "only PCIe has a host between devices", "topology: pcie_tree");
+    }
     net.provenance = read_provenance(reader);
     read_link_latency(reader, net);
     if (net.topology != Topology::none) required(reader, "per_direction", net.per_direction);

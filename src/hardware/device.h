@@ -61,6 +61,9 @@ struct Interconnect {
   Provenance latency_provenance = Provenance::datasheet;  // given with the latency
   std::int64_t devices = 1;                               // Device::package and Device::supernode: that they join
   bool reduces = false;  // the switch adds up what devices send it (NVLink SHARP: NVSwitch from the third on)
+  // Of a PCIe tree: devices that reach each other without the host, behind one switch; the others' bytes pass its
+  // bridges, and from one half of the node to the other what joins two sockets. 0: the file does not say.
+  std::int64_t direct = 0;
 };
 
 // What joins nodes of devices_per_node devices: a switched network, where every device has a share of its own.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -241,7 +242,15 @@ void widen_small_tiles(ParameterValues& values, double weaker) {
     for (double& share : tiles) share = std::max(share, std::min(share * weaker, tiles.back()));
   };
   constexpr std::size_t kTiles = 4;
-  widen({&values[index(Parameter::gemm_share_16)], kTiles});
+  // A tile of 16 rows that costs what one of 64 does multiplies 64 (Hopper's wgmma), and so it does on much weaker
+  // engines, which take longer for that than memory and hide little of it: one row of a 32B is more than twice its
+  // reads on an H20.
+  double& few = values[index(Parameter::gemm_share_16)];
+  const double& rows_of_64 = values[index(Parameter::gemm_share_64)];
+  const bool padded = weaker > 2 && std::abs(4 * few / rows_of_64 - 1) < 0.1;
+  widen({&few, kTiles});
+  if (padded) few = rows_of_64 / 4;
+  if (padded) values[index(Parameter::gemm_overlap)] = 1.5;
   widen({&values[index(std::nullopt, ExpertParameter::share)], kTiles});
   for (std::size_t f = 0; f < kFormatKernels; ++f) {
     const auto format = static_cast<FormatKernel>(f);
@@ -250,6 +259,22 @@ void widen_small_tiles(ParameterValues& values, double weaker) {
       double& small = values[index(format, FormatParameter::small_share)];
       small = std::max(small, std::min(small * weaker, values[index(format, FormatParameter::share)]));
     }
+  }
+}
+
+// Cores that unpack the weights of experts get through so many bytes, and no more where memory grew faster than they:
+// Marlin on an H200 reads what it does on an H100.
+void hold_unpacked_experts(RuntimeProfile& profile, const Device& from, const Device& to) {
+  if (profile.choices.ggml || !from.cores || !to.cores || !from.dram().bandwidth || !to.dram().bandwidth) return;
+  const auto core_bytes = [](const Device& d) {
+    return static_cast<double>(*d.cores) * *d.clock_hz / d.dram().bandwidth->value;
+  };
+  const double held = core_bytes(to) / core_bytes(from);
+  for (std::size_t f = 0; f < kFormatKernels && held < 1; ++f) {
+    const auto format = static_cast<FormatKernel>(f);
+    if (multiplies_in_8_bits(format) || profile.choices.product_tiles[f] != ProductTiles::unpacked) continue;
+    const std::size_t i = index(format, ExpertParameter::memory_share);
+    profile.values[i] = std::max(profile.values[i] * held, parameter_info(i).min);
   }
 }
 
@@ -267,10 +292,11 @@ RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const De
     }
   }
   const double had = matrix_per_cycle(from);
-  constexpr double kAlike = 0.02;
   const double has = matrix_per_cycle(to);
+  constexpr double kAlike = 0.02;
   if (has > 0 && had > has) widen_small_tiles(profile.values, had / has);
   profile.same_die = from.family == to.family && std::abs(had - has) <= kAlike * had;
+  hold_unpacked_experts(profile, from, to);
   profile.origin = to.name;
   return profile;
 }

@@ -135,7 +135,8 @@ constexpr Entry kEntries[] = {
     {scores_memory_share, "scores.memory_share", "", 0.36, 0.4, 0.02, 1, "of the memory bandwidth, of these products"},
     {scores_bytes, "scores.bytes", "B", 15, 0.4, 1, 200, "of memory traffic per score that softmax leaves there"},
     {per_watt, "power.per_watt", "FLOP/J", 1e14, 0.4, 1e9, 1e14,
-     "that long 16-bit products get out of the power limit (ggml); the largest: they are not held to it"},
+     "that 16-bit products get out of what a board draws beside rest, at the full clock (ggml: out of all, long ones); "
+     "the largest: they are not held to it"},
     {split_hop, "split.hop", "s", 3e-4, 0.5, 1e-6, 1e-2, "every hand-over of a step from one card to the next (ggml)"},
     {split_queue, "split.queue", "", 1024, 0.2, 16, 65536, "launches that a card can have pending (ggml)"},
     {split_kernels, "split.kernels", "", 55, 0.3, 5, 500, "launches of a layer in a micro-batch of a prompt (ggml)"},
@@ -183,6 +184,12 @@ constexpr Entry kEntries[] = {
      "of the share, where bytes are added up on arrival: reduce-scatter, and that half of an all-reduce"},
     {collective_setup, "collective.setup", "s", 6e-05, 0.7, 1e-08, 0.001,
      "every collective above `small_collective`, beside the launch"},
+    {collective_direct_share, "collective.direct_share", "", 0.75, 0.2, 0.05, 1,
+     "of the rate of a device's PCIe link, between devices behind one switch"},
+    {collective_bridge_share, "collective.bridge_share", "", 0.45, 0.3, 0.02, 1,
+     "of that rate, between devices that reach each other through the host"},
+    {collective_sockets_share, "collective.sockets_share", "", 0.35, 0.7, 0.01, 4,
+     "of that rate, what passes between the sockets of a server"},
     {custom_launch, "custom.launch", "s", 4.2e-06, 0.5, 1e-07, 4e-05, "every all-reduce of the stack's own kernel"},
     {custom_rank, "custom.rank", "s", 8e-08, 0.7, 1e-09, 5e-06, "every other rank, whose signal is awaited"},
     {custom_share, "custom.share", "", 0.6, 0.3, 0.05, 1, "of the rate of a device's links, everything in one shot"},
@@ -308,10 +315,10 @@ const std::array<ParameterInfo, kAllParameters>& table() {
     std::array<ParameterInfo, kAllParameters> all;
     for (const Entry& e : kEntries) {
       const bool of_core = e.parameter == gemm_cache_rate || e.parameter == gemm_store_rate ||
-                           e.parameter == prefill_exponential_rate ||
-                           e.parameter == decode_head_rate || e.parameter == triton_rate || e.parameter == latent_prompt_exponential_rate;
-      all[index(e.parameter)] = {std::string(e.name), e.unit,         e.initial, e.spread, e.min, e.max,
-                                 e.meaning,           of_core ? 1 : 0};
+                           e.parameter == prefill_exponential_rate || e.parameter == latent_prompt_exponential_rate ||
+                           e.parameter == decode_head_rate || e.parameter == triton_rate;
+      const int power = of_core ? 1 : e.parameter == experts_start ? -1 : 0;
+      all[index(e.parameter)] = {std::string(e.name), e.unit, e.initial, e.spread, e.min, e.max, e.meaning, power};
     }
     for (const Format& f : kFormats) {
       const std::string prefix = "format." + std::string(name(f.kernel));

@@ -67,6 +67,7 @@ enum class Parameter : unsigned char {
   collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
   network_step, collective_hidden,
   switch_launch, switch_share, collective_reduce, collective_setup,
+  collective_direct_share, collective_bridge_share, collective_sockets_share,
   // All-reduces inside a node by kernels of the stack's own (collective.cpp).
   custom_launch, custom_rank, custom_share, custom_second, custom_second_share, custom_norm,
   // Tokens on their way to experts and back, by one kernel each way (collective.cpp).

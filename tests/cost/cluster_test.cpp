@@ -62,6 +62,13 @@ TEST_CASE("what a device file leaves out is assumed and says so") {
   const hardware::Device tx8 = hardware::load_device("tx8");
   CHECK(make_cluster(tx8).inside.topology == Topology::pcie_tree);
   CHECK(make_cluster(tx8).inside.provenance == hardware::Provenance::assumed);
+  CHECK_FALSE(make_cluster(tx8).inside.host);  // its file does not say which devices share a switch
+  const cost::Links l40s = make_cluster(hardware::load_device("l40s")).inside;
+  REQUIRE(l40s.host);
+  CHECK(l40s.host->direct == 2);
+  CHECK(l40s.host->socket == 4);  // half of the eight that a server is taken to have
+  CHECK(l40s.host->bridge.value == 32e9);
+  CHECK(l40s.host->sockets.value == 32e9);
   hardware::Device mesh = tx8;
   mesh.interconnect = hardware::Interconnect{};
   mesh.interconnect->topology = Topology::tile_mesh;

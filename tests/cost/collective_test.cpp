@@ -194,6 +194,35 @@ TEST_CASE("PCIe tree of 8: 16 pairs cross one uplink, a ring crosses it once") {
   check(pcie8(), collective(CollectiveKind::all_reduce, 2, 2 * kMega, 4), Algorithm::ring, 2, 2 * kMega, 8 * kMega);
 }
 
+TEST_CASE("PCIe tree with a host: pairs behind a switch, bridges of a socket, and what joins two sockets") {
+  Cluster c = pcie8();
+  c.inside.host = {.direct = 2,
+                   .socket = 4,
+                   .bridge = BytesPerSecond{5e9},
+                   .sockets = BytesPerSecond{2e9},
+                   .latency = Seconds{3 * kMicro}};
+  const auto ring = [&](CollectiveKind kind, std::int64_t ranks, double bytes, std::int64_t stride = 1) {
+    return collective_cost(c, collective(kind, ranks, bytes, stride), Algorithm::ring);
+  };
+  // 2 MB of which a pair sends all over its own links, of 10 GB/s, in two steps of 1 us.
+  CHECK(ring(CollectiveKind::all_reduce, 2, 2 * kMega).time().value == Approx(200e-6 + 2e-6));
+  // Four of a socket: 6 MB through bridges at 5 GB/s, in six steps of 3 us.
+  CHECK(ring(CollectiveKind::all_reduce, 4, 4 * kMega).time().value == Approx(1.2e-3 + 18e-6));
+  // Eight: of the ring's 14 MB all pass between the sockets, at 2 GB/s.
+  CHECK(ring(CollectiveKind::all_reduce, 8, 8 * kMega).time().value == Approx(7e-3 + 42e-6));
+  // Four pairs at once, each of one device a socket: 8 MB.
+  CHECK(ring(CollectiveKind::all_reduce, 2, 2 * kMega, 4).transfer.value == Approx(4e-3));
+  // Everyone to everyone: 16 blocks cross while a device sends 7.
+  const CollectiveCost all = collective_cost(c, collective(CollectiveKind::all_to_all, 8, 8 * kMega));
+  CHECK(all.transfer.value == Approx(8e-3));
+  CHECK(all.busiest_link.value == Approx(16 * kMega));
+  CHECK(collective_cost(c, collective(CollectiveKind::send, 2, 2 * kMega)).transfer.value == Approx(200e-6));
+  CHECK(collective_cost(c, collective(CollectiveKind::send, 2, 2 * kMega, 4)).transfer.value == Approx(4e-3));
+  // Files that do not say which devices share a switch have the one link's rate everywhere.
+  c.inside.host.reset();
+  CHECK(ring(CollectiveKind::all_reduce, 8, 8 * kMega).transfer.value == Approx(1.4e-3));
+}
+
 TEST_CASE("ring of links: half of each block either way, half way round") {
   check(ring(), collective(CollectiveKind::all_gather, 8, 8 * kMega), Algorithm::ring, 4, 7 * kMega, 3.5 * kMega);
   check(ring(), collective(CollectiveKind::all_reduce, 8, 8 * kMega), Algorithm::ring, 8, 14 * kMega, 7 * kMega);

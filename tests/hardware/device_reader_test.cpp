@@ -110,6 +110,7 @@ TEST_CASE("names outside a list are refused with the nearest ones") {
   check_problem("dtype: fp16", "dtype: half", 6, "'dtype' must be one of");
   check_problem("accumulate: fp32", "accumulate: f32", 6, "'accumulate' must be one of");
   check_problem("provenance: derived", "provenance: guessed", 11, "'provenance' must be one of");
+  check_problem("topology: ring, ", "topology: ring, direct: 2, ", 11, "only PCIe has a host between devices");
   check_problem("topology: ring", "topology: rings", 11, "'topology' must be one of");
 }
 

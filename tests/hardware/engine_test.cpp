@@ -415,11 +415,32 @@ TEST_CASE("small tiles reach a larger share of weaker matrix engines, up to that
   profile.values[index(Parameter::gemm_share_128)] = 1.3;
   profile.values[index(Parameter::gemm_share_256)] = 0.95;
   const RuntimeProfile weaker = carried_over(profile, h100, load_device("h20"));
-  CHECK(share(weaker, Parameter::gemm_share_16) == Approx(0.2 * ratio));
+  // 16 rows cost what 64 do, a quarter of the share, and so they do there.
+  CHECK(share(weaker, Parameter::gemm_share_16) == Approx(0.95 / 4));
+  CHECK(share(weaker, Parameter::gemm_overlap) == 1.5);
   CHECK(share(weaker, Parameter::gemm_share_64) == 0.95);
   CHECK(share(weaker, Parameter::gemm_share_128) == 1.3);
+  profile.values[index(Parameter::gemm_share_16)] = 0.23;
+  CHECK(share(carried_over(profile, h100, load_device("h20")), Parameter::gemm_share_16) == Approx(0.23 * ratio));
+  profile.values[index(Parameter::gemm_share_16)] = 0.2;
   // Of stronger ones nothing is known.
   CHECK(share(carried_over(profile, h100, load_device("b200-sxm")), Parameter::gemm_share_16) == 0.2);
+}
+
+TEST_CASE("cores that unpack weights of experts read no more bytes where memory alone is faster") {
+  const Device h100 = load_device("h100-sxm");
+  RuntimeProfile profile = load_runtime_profile(h100, "vllm");
+  const auto share = [](const RuntimeProfile& p, FormatKernel format) {
+    return p.values[index(format, ExpertParameter::memory_share)];
+  };
+  profile.values[index(FormatKernel::mxfp4, ExpertParameter::memory_share)] = 0.9;
+  profile.values[index(FormatKernel::fp8, ExpertParameter::memory_share)] = 0.9;
+  // 3.35 TB/s and 4.8 TB/s on the same cores at the same clock.
+  const RuntimeProfile faster = carried_over(profile, h100, load_device("h200-sxm"));
+  CHECK(share(faster, FormatKernel::mxfp4) == Approx(0.9 * 3350 / 4800));
+  CHECK(share(faster, FormatKernel::fp8) == 0.9);
+  // Slower memory binds by itself.
+  CHECK(share(carried_over(profile, h100, load_device("h100-pcie")), FormatKernel::mxfp4) == 0.9);
 }
 
 TEST_CASE("a profile that is based on itself, or on what is based on it, is refused where it stands") {

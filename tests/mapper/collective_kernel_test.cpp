@@ -209,6 +209,27 @@ TEST_CASE("packages and supernodes are levels below and above a node") {
   }
 }
 
+TEST_CASE("eight L40S add up at what NCCL gets from one socket to the other, two at their links' rate") {
+  const hardware::Device l40s = hardware::load_device("l40s");
+  const hardware::RuntimeProfile profile = hardware::load_runtime_profile(l40s, "vllm");
+  const cost::Cluster cluster = driven(cost::make_cluster(l40s), profile);
+  // Of 256 MB, as nccl-tests counts: 2 (n-1)/n of the bytes in the time without launch and chunks.
+  const auto bus = [&](std::int64_t ranks) {
+    graph::Collective c = collective(CollectiveKind::all_reduce, ranks, 256e6);
+    c.library = true;
+    const double copy = 256e6 / static_cast<double>(ranks) / cluster.inside.chunks->copy.value;
+    return 2 * static_cast<double>(ranks - 1) / static_cast<double>(ranks) * 256e6 /
+           (cost::collective_cost(cluster, c).transfer.value - copy);
+  };
+  CHECK(bus(2) == Approx(0.75 * 32e9));
+  CHECK(bus(4) == Approx(0.45 * 32e9));
+  CHECK(bus(8) == Approx(0.08 * 32e9));
+  // A pair has vLLM's own kernel as well.
+  CHECK(cost::collective_cost(cluster, collective(CollectiveKind::all_reduce, 2, 16384)).algorithm ==
+        Algorithm::one_shot);
+  CHECK(cost::collective_cost(cluster, collective(CollectiveKind::all_reduce, 4, 16384)).algorithm == Algorithm::ring);
+}
+
 TEST_CASE("what is added up on arrival is slower, and large collectives take longer to start") {
   ParameterValues v = values();
   v[index(collective_reduce)] = 0.8;

@@ -186,5 +186,23 @@ TEST_CASE("long products slow down by the onset, and all of them in steady load,
   CHECK(time(decode, sustained) == Approx(time(decode, none)).epsilon(1e-3));
 }
 
+// 312 TFLOP/s, and three quarters of 400 W for what 0.177 of them takes: half of the clock, the power 0.4 of that.
+TEST_CASE("a board that may draw less than its clock takes multiplies at a lower one, and streams as before") {
+  const hardware::Device device = device_with_cache(40e6);
+  const double part = 312e12 * std::pow(0.5, 2.5) / (0.75 * 400);
+  const graph::Op product{.name = "op",
+                          .body = graph::Gemm{.m = 6500, .n = 8000, .k = 5100, .activation = Dtype::fp16}};
+  const auto seconds = [&](const hardware::Device& on, double flops, const graph::Op& op) {
+    return time_of(on, values_with({{per_watt, flops}, {gemm_overlap, 12}}), op).total.value;
+  };
+  CHECK(seconds(device, 1e14, product) == Approx(1.7e-3).epsilon(1e-3));
+  CHECK(seconds(device, part, product) == Approx(3.4e-3).epsilon(1e-3));
+  CHECK(seconds(device, 6 * part, product) == Approx(1.7e-3).epsilon(1e-3));
+  CHECK(seconds(device, part, stream_of(1e9)) == seconds(device, 1e14, stream_of(1e9)));
+  // A limit that a user sets takes its part of the clock that is left.
+  const hardware::Device limited = hardware::with_power_limit(device, 300);
+  CHECK(seconds(limited, part, product) == Approx(3.4e-3 / limited.power_limit->clock).epsilon(1e-3));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::efficiency_test

@@ -18,6 +18,14 @@ cost::Cluster driven(const cost::Cluster& cluster, const hardware::RuntimeProfil
     }
     links.reduce = get(values, Parameter::collective_reduce);
   };
+  // Of PCIe, whose library takes other ways through the host than between neighbours.
+  const auto drive_host = [&](cost::Links& links, BytesPerSecond link) {
+    links.per_device = get(values, Parameter::collective_direct_share) * link;
+    links.per_link = links.per_device;
+    links.host->bridge = get(values, Parameter::collective_bridge_share) * link;
+    links.host->sockets = get(values, Parameter::collective_sockets_share) * link;
+    links.host->latency = std::max(links.latency, links.host->latency);
+  };
   cost::Cluster result = cluster;
   // HCCL's all-gather over the sixteen dies of an Atlas 800 A3 reaches the rate of a die's port and no more (0.2 ms to
   // 3 ms, ascend-910c): what the links between the dies of a card would add is not counted on.
@@ -25,6 +33,7 @@ cost::Cluster driven(const cost::Cluster& cluster, const hardware::RuntimeProfil
   for (cost::Links* links : {&result.inside, &result.supernode}) {
     drive(*links, Parameter::collective_share, Parameter::collective_step);
   }
+  if (result.inside.host) drive_host(result.inside, cluster.inside.per_device);
   drive(result.between, Parameter::network_share, Parameter::network_step);
   if (profile.choices.exchange_tokens > 0) {
     // Of the links as they are: the kernel moves the bytes itself.

@@ -8,6 +8,7 @@
 
 #include "base/integer.h"
 #include "base/match.h"
+#include "base/maths.h"
 #include "mapper/roofline/kernels.h"
 
 namespace llmperf::mapper {
@@ -134,11 +135,26 @@ Efficiency::Efficiency(const hardware::Device& device, const hardware::RuntimePr
   device_.clock = device.clock_hz.value_or(kUsualClock) * device.clock_ratio();
   device_.integer = roofline.matrix_rate(Dtype::fp16, cost::Sums::integer).value;
   device_.power = device.power_w.value_or(0);
+  if (!profile.choices.ggml) limit_clock(device);  // ggml's products know their limit by themselves
+}
+
+// Products at the full clock draw what switching takes beside what a board draws at rest, C V^2 f. Where that is more
+// than the board may draw the clock falls: by the cube root while the voltage goes with it, and by more once that can
+// go no lower, up to in proportion; the exponent is between. (A limit below the board's has its part already:
+// device.cpp, with_power_limit.) 8 bits are taken to need half the energy at twice the rate.
+void Efficiency::limit_clock(const hardware::Device& device) {
+  constexpr double kSwitching = 0.75;  // of the board's power
+  constexpr double kExponent = 0.4;
+  const double limited = device.power_limit ? device.power_limit->clock : 1;
+  const double board = device.power_limit ? device.power_limit->board_w : device.power_w.value_or(0);
+  const double rate = roofline_.matrix_rate(Dtype::fp16, cost::Sums::wide).value / limited;
+  const double within = kSwitching * board * get(profile_.values, Parameter::per_watt);
+  if (board > 0 && within < rate) power_clock_ = maths::pow(within / rate, kExponent);
 }
 
 KernelDevice Efficiency::on(Dtype dtype, cost::Sums sums) const {
   KernelDevice result = device_;
-  result.matrix = roofline_.matrix_rate(dtype, sums).value * profile_.choices.clock;
+  result.matrix = roofline_.matrix_rate(dtype, sums).value * profile_.choices.clock * power_clock_;
   if (profile_.choices.power == hardware::Power::sustained) {
     result.matrix /= get(profile_.values, Parameter::power_sustained);
   }
@@ -518,6 +534,7 @@ void add_collective(ParameterSet& set, const graph::Collective& c, const KernelC
   add(set, true,
       {collective_launch, collective_step, collective_share, network_share, network_step, collective_hidden});
   add(set, choices.rings, {collective_copy_share, collective_fill});
+  add(set, choices.rings, {collective_direct_share, collective_bridge_share, collective_sockets_share});
   add(set, choices.switch_reduces && choices.rings && all_reduce, {switch_launch, switch_share});
   add(set, all_reduce || c.kind == graph::CollectiveKind::reduce_scatter, {collective_reduce});
   add(set, choices.small_collective > 0 && c.bytes().value > d(choices.small_collective), {collective_setup});

@@ -32,6 +32,7 @@ class Efficiency {
 
  private:
   struct Run;
+  void limit_clock(const hardware::Device& device);
   Run run(const graph::Op& op, const cost::Work& work) const;
   void add_call(const graph::Op& op, Run& run) const;
   cost::Sums sums(const cost::Work& work) const;
@@ -48,7 +49,8 @@ class Efficiency {
   const hardware::RuntimeProfile& profile_;
   Roofline roofline_;
   KernelDevice device_;
-  bool is_host_;  // a processor, which calls what it runs
+  double power_clock_ = 1;  // what the power of the board leaves of the clock of products
+  bool is_host_;            // a processor, which calls what it runs
 };
 
 // ---- Which parameters of a runtime profile the time of an op depends on
