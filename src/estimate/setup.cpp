@@ -460,6 +460,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   e.model = &model;
   e.runtime = choices.runtime;
   e.routing = choices.routing;
+  e.draws = choices.draws;
   if (choices.profile) {
     const hardware::KernelChoices& c = choices.profile->choices;
     e.allocation = {.padding = c.tensor_padding, .granule = c.tensor_granule};

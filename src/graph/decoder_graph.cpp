@@ -1453,7 +1453,8 @@ class DecoderBuilder : StepWriter {
       }
       place_ = Place::host;
     }
-    vector(Tag::sampling, VectorKind::sampling, sampled_, m_.vocab, 1, 0);
+    const bool draws = e_.draws && place_ == Place::device;
+    vector(Tag::sampling, draws ? VectorKind::draw : VectorKind::sampling, sampled_, m_.vocab, 1, 0);
   }
 
   const Execution& e_;

@@ -56,6 +56,7 @@ struct Execution {
   Plan plan;                       // how the step is spread over devices; the ops are those of one of them
   StageSplit split;                // of the layers over the plan's stages; no runs: all of one length
   bool streams_weights = true;     // products of many rows with weights left on the host run on the device
+  bool draws = false;              // tokens by top-k and top-p, on the device; else the likeliest is taken
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
   // Keys that a query sees at most: none where windows are not honoured.

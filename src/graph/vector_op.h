@@ -13,7 +13,8 @@
 namespace llmperf::graph {
 
 LLMPERF_WORDS(VectorKind, rms_norm, layer_norm, add, add_rms_norm, add_layer_norm, rope, activation, gated_activation,
-              multiply, mask, softmax, router, combine, sigmoid_gate, sampling, softcap, dropout, cross_entropy, adam,
+              multiply, mask, softmax, router, combine, sigmoid_gate, sampling, draw, softcap, dropout, cross_entropy,
+              adam,
               // of video models: x (1 + scale) + shift, x + gate y, of two tensors by a mask
               modulate, gate_add, select, reduce, group_norm,
               // of a program: as many operations as Vector::operations says
@@ -109,6 +110,7 @@ inline constexpr auto kVectorOps = [] {
       {combine, "combine", 2, 1, 1, 0, 0, {.flow = kernel, .kind = combine, .moved = {1, 1}, .results = true}},
       {sigmoid_gate, "sigmoid_gate", 1, 1, 1, 0, 0, moves(sigmoid_gate, {2, 1})},
       {sampling, "sampling", 5, 1, 0, 0, kMeasured},
+      {draw, "draw", 8, 1, 0, 0, 0},  // softmax, a running sum and two compares, of top-k and top-p
       {softcap, "softcap", 1, 1, 1, 0, 0, moves(softcap, {2, 1})},  // tanh
       // compare with the random bits, scale; the mask takes a byte
       {dropout, "dropout", 2, 1, 1, 0, 0, moves(dropout, {1, 1, 1}, {{{1, 1, 1}}})},

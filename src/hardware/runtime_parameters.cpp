@@ -165,6 +165,7 @@ constexpr Entry kEntries[] = {
      "of all cores' time, on top of these elements: each row that is reduced"},
     {vector_sampling_rate, "vector.sampling_rate", "1/s", 1e15, 0.5, 1e8, 1e15,
      "logits that are sorted, summed and chosen from"},
+    {vector_draw_bytes, "vector.draw_bytes", "B", 30, 0.7, 4, 4000, "per logit of top-k and top-p, at the bandwidth"},
     {convolution_share, "convolution.share", "", 0.2, 0.5, 0.01, 1, "of the matrix peak"},
     {collective_launch, "collective.launch", "s", 9e-06, 0.5, 1e-07, 0.0002, "every collective"},
     {collective_step, "collective.step", "s", 9e-07, 0.5, 1e-08, 5e-05, "every step of the ring"},

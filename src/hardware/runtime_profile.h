@@ -61,6 +61,7 @@ enum class Parameter : unsigned char {
   // Everything else that reads and writes memory: norms, activations, rope, copies, gathers.
   vector_launch, vector_memory_share, vector_cached_share, vector_element_rate, vector_reduce_rate, vector_reduce_row,
   vector_sampling_rate,
+  vector_draw_bytes,
   // Convolutions; their launch, memory share and overlap are those of products.
   convolution_share,
   // Collectives (collective_kernel.cpp).

@@ -315,7 +315,7 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
   p.engine = era.name;
   p.host_class.clear();
   for (std::size_t i = 0; i < kAllParameters; ++i) {
-    if (!of_host(i)) continue;
+    if (!of_host(i) && i != index(Parameter::vector_draw_bytes)) continue;  // a sampler is the engine's
     p.values[i] = parameter_info(i).initial;
     p.provenance[i] = Provenance::assumed;
     p.prior[i] = p.uncertainty[i] = 0;

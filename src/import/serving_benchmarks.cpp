@@ -312,6 +312,15 @@ void read_inferencex_run(const Node& object, const Options& options, Problems& p
   row.input = lengths("isl");
   row.output = lengths("osl");
   row.engine.prefix_caching = false;
+  // Its launch files of TensorRT-LLM, and of SGLang for Blackwell (benchmarks/dsr1_fp8_b200_trt.sh at 0a919c5 and
+  // dsr1_fp4_b200.sh at 1fc5d73), cache in 8 bits; the latter set --scheduler-recv-interval, which those for Hopper do
+  // not.
+  const bool blackwell = run.hardware.starts_with('b') || run.hardware.starts_with("gb");
+  if (row.runtime == "trtllm" || (row.runtime == "sglang" && blackwell)) row.kv = "fp8";
+  if (row.runtime == "sglang" && blackwell) {
+    constexpr std::int64_t kMany = 16;
+    row.engine.recv_interval = row.load.concurrency.value_or(1) < kMany ? 10 : 30;
+  }
 
   const auto count = [&](std::string_view key, std::int64_t absent) {
     return std::max(absent, count_at(object, key, problems).value_or(absent));

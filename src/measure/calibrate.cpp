@@ -168,7 +168,7 @@ Measurements begin(const Measurements& measurements, const hardware::Device& dev
 bool held(std::size_t parameter) {
   using enum hardware::Parameter;
   return parameter == index(memory_utilisation) ||
-         (parameter >= index(vector_reduce_rate) && parameter <= index(vector_sampling_rate));
+         (parameter >= index(vector_reduce_rate) && parameter <= index(vector_draw_bytes));
 }
 
 void note_range(const Measurements& rows, const Predictor& predictor, hardware::FittedRange& range) {

@@ -47,7 +47,7 @@ constexpr ColumnInfo kColumns[] = {
     {"power", "-o-"}, {"copies", "-o-"}, {"passes", "-o-"}, {"grid", "-o-"}, {"local", "-o-"}, {"mapping", "-o-"},
     {"kernel", "-o-"}, {"mode", "-o-"},
     {"max_batched_tokens", "--o"}, {"max_seqs", "--o"}, {"kv_utilisation", "--o"}, {"kv_blocks", "--o"},
-    {"block_size", "--o"}, {"prefix_caching", "--o"}, {"rate", "--o"}, {"burstiness", "--o"}, {"requests", "--o"},
+    {"block_size", "--o"}, {"prefix_caching", "--o"}, {"recv_interval", "--o"}, {"rate", "--o"}, {"burstiness", "--o"}, {"requests", "--o"},
     {"input", "--o"}, {"output", "--o"}, {"prefix", "--o"}, {"trace", "--o"}, {"replicas", "--o"},
     {"prefill_replicas", "--o"}, {"decode_replicas", "--o"}, {"prefill_plan", "--o"}, {"decode_plan", "--o"},
     {"draft", "--o"}, {"accept", "--o"}, {"metric", "---"}, {"latency_ms", "r--"}, {"latency_us", "-r-"}};
@@ -149,6 +149,7 @@ void each_field(Of& s, const Visit& visit) {
     visit("replicas", s.replicas.count, {.absent = 1, .max = 1'000'000, .text = "replicas {}"});
     visit("kv_utilisation", s.engine.kv_utilisation, {.max = 1, .text = "kv utilisation {}"});
     visit("prefix_caching", s.engine.prefix_caching, {.text = "prefix caching {}"});
+    visit("recv_interval", s.engine.recv_interval, {.max = 1'000'000, .text = "recv interval {}"});
     visit("rate", s.load.rate, {.text = "rate {}"});
     visit("burstiness", s.load.burstiness, {.absent = 1, .text = "burstiness {}"});
     visit("concurrency", s.load.concurrency, {.max = kMostRequests, .text = "concurrency {}"});

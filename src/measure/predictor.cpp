@@ -185,7 +185,7 @@ void Predictor::add_step(const StepRow& row) {
   items.parameters = of.parameters;
   graph::SequenceGroup& group = items.group;
   group = {estimator.replica_batch({.batch = row.batch}), row.new_tokens, row.context, row.phase == Phase::verify};
-  if (profile_.choices.caps_batch) group.count = running_batch(estimator, profile_, group);
+  group.count = running_batch(estimator, profile_, row, group);
   items.sequences = d(group.count);
   if (setup.execution.plan.pipeline > 1) {
     items.micro_batches = estimator.micro_batches({.batch = group.count * setup.execution.plan.data});

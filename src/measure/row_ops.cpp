@@ -11,7 +11,10 @@
 #include "base/error.h"
 #include "base/load_once.h"
 #include "base/text.h"
+#include "estimate/engine_memory.h"
+#include "hardware/engine.h"
 #include "hardware/runtime_execution.h"
+#include "serving/serve.h"
 
 namespace llmperf::measure {
 namespace {
@@ -350,13 +353,32 @@ estimate::Choices step_choices(const StepRow& row, const RuntimeProfile& profile
   return choices;
 }
 
-std::int64_t running_batch(const estimate::Estimator& estimator, const RuntimeProfile& profile,
+std::string engine_followed(const ModelRow& row) {
+  for (const std::string_view known : {"vllm", "sglang", "trtllm", "tensorrt-llm", "llama.cpp"}) {
+    if (row.runtime != known && !row.runtime.starts_with(std::string(known) + '-')) continue;
+    // "0.6.3 (2024-09)", "nightly 2026-02"
+    const std::string version = row.engine_version.substr(0, row.engine_version.find(' '));
+    return hardware::parse_version(version) ? fmt::format("{}@{}", known, version) : std::string(known);
+  }
+  return {};
+}
+
+std::int64_t running_batch(const estimate::Estimator& estimator, const RuntimeProfile& profile, const StepRow& row,
                            const graph::SequenceGroup& group) {
+  const std::int64_t length = group.context + group.new_tokens;
+  const std::string engine = engine_followed(row);
+  if (!engine.empty() && !engine.starts_with("llama.cpp")) {
+    const estimate::Setup& setup = estimator.setup();
+    const serving::EngineSettings settings =
+        serving::engine_defaults(engine, *setup.device, setup.execution.plan.devices());
+    const estimate::KvCapacity room = estimate::kv_capacity(estimator, serving::memory_of(settings));
+    if (room.blocks > 0) return std::clamp<std::int64_t>(room.tokens_of(length) / length, 1, group.count);
+  }
+  if (!profile.choices.caps_batch) return group.count;
   const double share = get(profile.values, hardware::Parameter::memory_utilisation);
   const double room = share * estimator.capacity().value - estimator.stages().front().weights.value;
   const graph::Execution& e = estimator.setup().execution;
-  const double each =
-      cost::stage_kv_bytes(e, estimator.stages().front().layers, group.context + group.new_tokens).value;
+  const double each = cost::stage_kv_bytes(e, estimator.stages().front().layers, length).value;
   const auto running = static_cast<std::int64_t>(std::floor(room / each));
   return std::clamp<std::int64_t>(running, 1, group.count);
 }

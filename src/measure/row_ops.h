@@ -22,9 +22,12 @@ std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& 
 estimate::Choices step_choices(const StepRow& row, const hardware::RuntimeProfile& profile,
                                const model::Decoder& decoder);
 
-// Sequences that run together when weights and cache may take the profile's share of the device's memory; the others
-// wait. At least one, at most the group's.
+// The engine whose rules a runtime follows, as serving::choose_engine takes it: "vllm@0.15.1"; empty: none's.
+std::string engine_followed(const ModelRow& row);
+
+// Sequences of the row's group that run together: as many as the engine's cache holds, of a profile that caps its batch
+// as weights and cache leave room for in its share of the device's memory. The others wait. At least one.
 std::int64_t running_batch(const estimate::Estimator& estimator, const hardware::RuntimeProfile& profile,
-                           const graph::SequenceGroup& group);
+                           const StepRow& row, const graph::SequenceGroup& group);
 
 }  // namespace llmperf::measure

@@ -27,10 +27,59 @@ constexpr std::uint64_t kSeeds = 3;
 
 std::string draft_and_target(const ServingRow& row) { return fmt::format("{} on {}", row.draft, row.model); }
 
-serving::EngineChoices engine_choices(const ServingRow& row) {
+std::string engine_of(const ServingRow& row) {
+  const std::string engine = engine_followed(row);
+  if (!engine.empty()) return engine;
+  const std::vector<std::string> names(serving::kEngines.begin(), serving::kEngines.end());
+  throw Error::bad_input(fmt::format("'runtime': no engine whose rules {} follows", quote(row.runtime)),
+                         name_hint(row.runtime, names));
+}
+
+// Of an engine that cuts no prompts, and whose row does not say how long its steps are, they are as launch files have
+// them; `note` says so where that is more than its default.
+serving::EngineChoices engine_choices(const ServingRow& row, const estimate::Setup& setup, std::string& note) {
   serving::EngineChoices choices = row.engine;
   choices.engine = engine_of(row);
+  const serving::EngineSettings s = serving::choose_engine(choices, setup);
+  if (choices.recv_interval && s.kind != serving::EngineKind::sglang) {
+    throw Error::bad_input(fmt::format("'recv_interval' is of SGLang, and the engine is {}", name(s.kind)));
+  }
+  if (choices.max_batched_tokens || s.chunked_prefill || row.input.empty()) return choices;
+  const serving::Lengths input = serving::parse_lengths("input", row.input);
+  const double longest = input.kind == serving::Lengths::Kind::uniform ? input.high : input.mean();
+  const std::int64_t sequences = std::min(row.load.concurrency.value_or(row.sent()), s.max_sequences);
+  constexpr std::int64_t kSpare = 64;
+  choices.max_batched_tokens = std::max<std::int64_t>(s.max_batched_tokens, sequences + std::llround(longest) + kSpare);
+  if (*choices.max_batched_tokens == s.max_batched_tokens) return choices;
+  note = fmt::format(
+      "{} does not cut prompts: where rows do not say 'max_batched_tokens' and the default holds no prompt beside the "
+      "others' tokens, it is taken to be their number, 64 and a prompt",
+      name(s.kind));
   return choices;
+}
+
+// The plan of one kind of replicas, "tp2 ep4" or "tp1 dp8 ep8"; "dp" alone: the devices of tp have their own requests.
+ServingRow with_plan(const ServingRow& row, const std::string& plan) {
+  ServingRow own = row;
+  if (plan.empty()) return own;
+  own.tp = own.ep = own.dp = own.pp = 1;
+  for (const std::string_view word : llmperf::words(plan)) {
+    const std::string_view axis = word.substr(0, 2);
+    const std::optional<std::int64_t> degree = parse_int(word.substr(axis.size()));
+    if (word == "dp") {
+      std::swap(own.tp, own.dp);
+    } else if (std::int64_t* of = axis == "tp"   ? &own.tp
+                                  : axis == "ep" ? &own.ep
+                                  : axis == "dp" ? &own.dp
+                                  : axis == "pp" ? &own.pp
+                                                 : nullptr;
+               of != nullptr && degree && *degree >= 1 && *degree <= graph::kMostDevices) {
+      *of = *degree;
+    } else {
+      throw Error::bad_input(fmt::format("{} is no plan of replicas", quote(plan)), "tp2 ep4, tp1 dp8 ep8");
+    }
+  }
+  return own;
 }
 
 serving::Replicas replicas_of(const ServingRow& row) {
@@ -52,21 +101,6 @@ serving::Load load_of(const ServingRow& row, std::uint64_t seed) {
 }
 
 }  // namespace
-
-std::string engine_of(const ServingRow& row) {
-  std::string name;
-  for (const std::string_view known : {"vllm", "sglang", "trtllm", "tensorrt-llm", "llama.cpp"}) {
-    if (row.runtime == known || row.runtime.starts_with(std::string(known) + '-')) name = known;
-  }
-  if (name.empty()) {
-    const std::vector<std::string> names(serving::kEngines.begin(), serving::kEngines.end());
-    throw Error::bad_input(fmt::format("'runtime': no engine whose rules {} follows", quote(row.runtime)),
-                           name_hint(row.runtime, names));
-  }
-  // "0.6.3 (2024-09)", "nightly 2026-02"
-  const std::string version = row.engine_version.substr(0, row.engine_version.find(' '));
-  return hardware::parse_version(version) ? fmt::format("{}@{}", name, version) : name;
-}
 
 // What runs share whose steps cost the same.
 struct ServingPredictor::Simulated {
@@ -110,11 +144,13 @@ void ServingPredictor::prepare(const ServingRow& row) {
     acceptances_.emplace(draft_and_target(row), std::numeric_limits<double>::quiet_NaN());
     return;
   }
-  const estimate::Choices choices = choices_of(row, nullptr);
-  if (const auto broken = graph::problems(*decoder, choices.plan); !broken.empty()) {
-    throw Error::bad_input(broken.front().message, broken.front().hint);
+  for (const std::string& plan : {row.prefill_plan, row.decode_plan}) {
+    const estimate::Choices choices = choices_of(with_plan(row, plan), nullptr);
+    if (const auto broken = graph::problems(*decoder, choices.plan); !broken.empty()) {
+      throw Error::bad_input(broken.front().message, broken.front().hint);
+    }
+    estimate::make_setup(*decoder, device_, choices);
   }
-  estimate::make_setup(*decoder, device_, choices);
 }
 
 // Of a row that names no length one token. Chances are divided by slashes in a cell; no file of them is read because
@@ -163,6 +199,7 @@ void ServingPredictor::predict(const RuntimeProfile* profile, std::span<double> 
   for (RunOf& run : runs_) {
     run.remark.clear();
     run.beyond.clear();
+    run.note.clear();
     try {
       simulate(run, profile, cases, seconds);
     } catch (const Error& error) {
@@ -172,29 +209,35 @@ void ServingPredictor::predict(const RuntimeProfile* profile, std::span<double> 
   }
 }
 
+const ServingPredictor::Simulated& ServingPredictor::simulated(const ServingRow& row, const RuntimeProfile* profile,
+                                                               std::map<std::string, Simulated>& cases) {
+  const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp,
+                                      row.ep, row.dp, row.pp, row.execution, row.options, row.draft, row.accept);
+  return load_once(cases, key, [&] {
+    estimate::Setup setup = estimate::make_setup(*models_.at(row.model), device_, choices_of(row, profile));
+    auto cost = std::make_shared<const estimate::StepCost>(setup);
+    return Simulated{std::move(setup), std::move(cost)};
+  });
+}
+
 void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::map<std::string, Simulated>& cases,
                                 std::span<double> seconds) {
   const ServingRow& row = run.row;
-  if (!row.prefill_plan.empty() || !row.decode_plan.empty()) {
-    run.remark = "not predicted: the replicas of prompts and of decode have plans of their own";
-    return;
-  }
-  const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp,
-                                      row.ep, row.dp, row.pp, row.execution, row.options, row.draft, row.accept);
-  auto found = cases.find(key);
-  if (found == cases.end()) {
-    estimate::Setup setup = estimate::make_setup(*models_.at(row.model), device_, choices_of(row, profile));
-    auto cost = std::make_shared<const estimate::StepCost>(setup);
-    found = cases.emplace(key, Simulated{std::move(setup), std::move(cost)}).first;
-  }
-  const Simulated& of = found->second;
-  const serving::EngineSettings engine = serving::choose_engine(engine_choices(row), of.setup);
+  const Simulated& of = simulated(with_plan(row, row.prefill_plan), profile, cases);
+  const serving::EngineSettings engine = serving::choose_engine(engine_choices(row, of.setup, run.note), of.setup);
   const serving::Workload first = workload_of(row, engine, 0);
   const auto tokens = static_cast<std::int64_t>(first.mean_input() + first.mean_output());
   serving::Deployed deployed = serving::deploy(of.setup, engine, replicas_of(row), tokens);
-  const auto shared = [cost = of.cost](const estimate::StepShape& shape) { return (*cost)(shape); };
-  deployed.deployment.pool.cost = shared;
-  if (deployed.deployment.decode) deployed.deployment.decode->cost = shared;
+  deployed.deployment.pool.cost = [cost = of.cost](const estimate::StepShape& shape) { return (*cost)(shape); };
+  if (deployed.deployment.decode) {
+    const Simulated& decode = simulated(with_plan(row, row.decode_plan), profile, cases);
+    if (row.decode_plan != row.prefill_plan) {
+      deployed.deployment.decode = serving::deploy(decode.setup, engine, replicas_of(row), tokens).deployment.decode;
+    }
+    deployed.deployment.decode->cost = [cost = decode.cost](const estimate::StepShape& shape) {
+      return (*cost)(shape);
+    };
+  }
 
   const bool random = row.trace.empty() || row.load.rate.has_value() || !row.draft.empty();
   const std::uint64_t seeds = random ? kSeeds : 1;
@@ -219,5 +262,6 @@ void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::
 
 const std::string& ServingPredictor::remark(std::size_t row) const { return runs_[run_of_[row]].remark; }
 const std::string& ServingPredictor::beyond(std::size_t row) const { return runs_[run_of_[row]].beyond; }
+const std::string& ServingPredictor::note(std::size_t row) const { return runs_[run_of_[row]].note; }
 
 }  // namespace llmperf::measure

@@ -38,6 +38,8 @@ class ServingPredictor {
   const std::string& remark(std::size_t row) const;
   // Of the last prediction: how far it is from what the profile was fitted on ("batch 64 of up to 32"); empty: inside.
   const std::string& beyond(std::size_t row) const;
+  // What was taken of the engine's settings that the row does not say; empty: nothing.
+  const std::string& note(std::size_t row) const;
   std::size_t runs() const { return runs_.size(); }
   // Drafts of rows that do not say how many of their tokens are kept ("eagle:3 on llama-3.1-8b"), with what is taken
   // for it: the share of each token, given those before it. Until it is set such rows are not predicted.
@@ -51,10 +53,13 @@ class ServingPredictor {
     std::vector<std::size_t> figures;  // in rows_
     std::string remark = {};
     std::string beyond = {};
+    std::string note = {};
   };
   void prepare(const ServingRow& row);
   estimate::Draft draft_of(const ServingRow& row, const model::Decoder& target);
   estimate::Choices choices_of(const ServingRow& row, const hardware::RuntimeProfile* profile);
+  const Simulated& simulated(const ServingRow& row, const hardware::RuntimeProfile* profile,
+                             std::map<std::string, Simulated>& cases);
   serving::Workload workload_of(const ServingRow& row, const serving::EngineSettings& engine, std::uint64_t seed) const;
   void simulate(RunOf& run, const hardware::RuntimeProfile* profile, std::map<std::string, Simulated>& cases,
                 std::span<double> seconds);
@@ -69,8 +74,5 @@ class ServingPredictor {
   request::Sources sources_;  // of models that draft
   std::map<std::string, double> acceptances_;
 };
-
-// The engine whose rules a runtime follows, as serving::choose_engine takes it: "vllm@0.15.1". Throws Error(bad_input).
-std::string engine_of(const ServingRow& row);
 
 }  // namespace llmperf::measure

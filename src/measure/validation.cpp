@@ -260,7 +260,7 @@ namespace {
 // Figures of servers: the speed of light is the same simulation of steps that take no longer than they must, and what
 // is fitted to the rows are a launch and a share of that.
 void predict_runs(const Measurements& measurements, const Batch& batch, std::vector<ValidatedRow>& all,
-                  std::vector<RooflineTimes>& times, Refusals& refused) {
+                  std::vector<RooflineTimes>& times, std::map<std::string, int>& notes, Refusals& refused) {
   const bool light = batch.profile.name.empty();
   ServingPredictor predictor(measurements, batch.rows, *batch.device, &refused);
   const std::vector<std::size_t>& rows = predictor.rows();
@@ -281,6 +281,7 @@ void predict_runs(const Measurements& measurements, const Batch& batch, std::vec
       if (row.remark.empty()) row.remark = predictor.remark(k);
     }
     if (row.remark.empty()) row.remark = predictor.beyond(k);
+    if (!predictor.note(k).empty()) ++notes[predictor.note(k)];
     times[i] = {0, roofs[k], baseline_kind(measurements.rows[i]), row.scored};
   }
 }
@@ -304,7 +305,7 @@ Validation validate(Measurements measurements, const std::string& runtime, const
   }
   for (Batch& batch : batches(measurements, runtime, devices, refused)) {
     if (std::holds_alternative<ServingRow>(measurements.rows[batch.rows.front()].of)) {
-      predict_runs(measurements, batch, all, times, refused);
+      predict_runs(measurements, batch, all, times, notes, refused);
       continue;
     }
     const bool light = batch.profile.name.empty();

@@ -105,6 +105,11 @@ const Field kFields[] = {
      .about = "speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own "
               "layer for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]",
      .workloads = "ts", .values = {paths, draft_names}},
+    {.name = "top-k", .member = &R::top_k, .group = kWork, .type = "N",
+     .about = "tokens are drawn from the N likeliest, at the cost of the engine's sampler [the likeliest is taken]",
+     .workloads = "ts", .most = 1e6},
+    {.name = "top-p", .member = &R::top_p, .group = kWork, .type = "SHARE",
+     .about = "… or from those that together have this probability", .workloads = "ts", .least = 0, .most = 1},
     {.name = "weights", .member = &R::weights, .group = kModel, .type = "SCHEME",
      .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type "
               "(q4_k_m …), mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]",
@@ -390,6 +395,8 @@ const Field kFields[] = {
      .about = "TensorRT-LLM: a request is let in when all that it may ever need is free (guaranteed-no-evict), or when its "
               "prompt is (max-utilisation)",
      .workloads = "s", .values = {words, nullptr, "guaranteed-no-evict max-utilisation"}},
+    {.name = "scheduler-recv-interval", .member = &R::recv_interval, .group = kEngine, .type = "STEPS",
+     .about = "SGLang: steps of decode for one look for new requests", .workloads = "s", .otherwise = "1", .most = 1e6},
     {.name = "replicas", .member = &R::replicas, .group = kEngine, .type = "N",
      .about = "engines, each on the devices of the plan, to which requests are dealt",
      .workloads = "s", .otherwise = "1", .most = kMostReplicas},

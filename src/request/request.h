@@ -31,10 +31,10 @@ struct Request {
   Count batch, prompt, gen, depth, prefill_chunk, images;
   Text image_size;
   Text step;  // "32x1@2048,1x512@0"
-  Number kv_utilisation;
+  Number kv_utilisation, top_p;
   Count block_size, max_batched_tokens, max_seqs, max_model_len;
   Text phase;
-  Count verify;
+  Count verify, top_k;
   Text accept;  // tokens of --verify, or chances of a draft
   Text draft;   // "mtp:3"
   Text weights, kv, activations, routing, options;
@@ -76,7 +76,7 @@ struct Request {
   Text trace, input, output, lengths, prefix;
   Count turns, seed, seeds;
   Text slo, engine;  // "ttft.p99=1s,tpot.p95=50ms", "vllm@0.15.1"
-  Count kv_blocks;
+  Count kv_blocks, recv_interval;
   Text prefix_caching, chunked_prefill, admission;
   Count replicas;
   Text router;

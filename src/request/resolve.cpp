@@ -345,6 +345,7 @@ estimate::Choices choose(const Resolved& r) {
   choices.cache_k = q.cache_type_k;
   choices.cache_v = q.cache_type_v;
   if (q.routing) choices.routing = routing_value(*q.routing, r.model());
+  choices.draws = q.top_k.value_or(2) > 1 && (q.top_k || q.top_p.value_or(1) < 1);
   if (q.gguf_era) choices.gguf_era = model::parse_gguf_era(*q.gguf_era);
   if (q.gpu_layers && q.gpu_layers != "all") {
     choices.gpu_layers = count_value("`gpu-layers`", *q.gpu_layers, 0, estimate::kMaxTokens);
@@ -432,8 +433,8 @@ void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
            fmt::format("`{}`: {} is an encoder: it reads every text once, caches nothing and generates nothing", name,
                        r.model().name));
   };
-  for (const char* name :
-       {"gen", "depth", "prefill-chunk", "step", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
+  for (const char* name : {"gen", "depth", "prefill-chunk", "step", "phase", "verify", "accept", "top-k", "top-p", "kv",
+                           "cache-type-k", "cache-type-v"}) {
     useless(name);
   }
   for (const char* name : kPoolFields) useless(name);
@@ -470,6 +471,8 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
     refuse(q.gen && !serving.decodes(), "`gen`: `phase` prefill decodes nothing");
     refuse(q.draft && !serving.decodes(), "`draft`: `phase` prefill decodes nothing");
     refuse(serving.verify > 1 && !serving.decodes(), "`verify`: `phase` prefill decodes nothing");
+    refuse((q.top_k || q.top_p) && text->estimator->setup().execution.weights.embedding_on_host,
+           "`top-k` and `top-p`: llama.cpp chooses tokens on the host, beside what is modelled");
     refuse(serving.overlap_batches > 1 && devices == 1, "`overlap-batches`: one device exchanges nothing");
   }
   check_options(r, refuse);

@@ -76,6 +76,8 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
       serving::parse_engine_kind(std::string_view(engine.engine).substr(0, engine.engine.find('@')));
   refuse(q.admission && kind != serving::EngineKind::trtllm,
          fmt::format("`admission` is of TensorRT-LLM, and the engine is {}", name(kind)));
+  refuse(q.recv_interval && kind != serving::EngineKind::sglang,
+         fmt::format("`scheduler-recv-interval` is of SGLang, and the engine is {}", name(kind)));
   graph::refuse(broken);
 }
 
@@ -147,6 +149,7 @@ serving::EngineChoices engine_choices(const Resolved& r) {
   e.block_size = q.block_size;
   e.max_model_len = q.max_model_len;
   e.kv_blocks = q.kv_blocks;
+  e.recv_interval = q.recv_interval;
   e.kv_utilisation = q.kv_utilisation;
   if (q.prefix_caching) e.prefix_caching = switch_value("prefix-caching", *q.prefix_caching);
   if (q.chunked_prefill) e.chunked_prefill = switch_value("chunked-prefill", *q.chunked_prefill);

@@ -56,6 +56,8 @@ Type fields_of(Fields<EngineSettings> f) {
       .only_when(of_engine<EngineKind::vllm>())
       .of<&S::max_prefill_tokens>("max_prefill_tokens: prompt tokens of a step at most", "SGLang: of a step of prompts")
       .only_when(of_engine<EngineKind::sglang>())
+      .of<&S::recv_interval>("recv_interval: steps between looks for requests", "SGLang: steps of decode for one look")
+      .only_when(of_engine<EngineKind::sglang>())
       .of<&S::conservativeness>("conservativeness", "SGLang: of the share of max_tokens that is reserved")
       .only_when(of_engine<EngineKind::sglang>())
       .of("admission", "TensorRT-LLM: \"guaranteed-no-evict\" or \"max-utilisation\"",

@@ -90,6 +90,17 @@ Served::Served(const request::Request& request, request::Sources& sources, const
   result.traffic = result::traffic_sent(traffic_.load, first, traffic_.trace.has_value());
   result.slo = traffic_.slo;
   result.notes = setup.notes;
+  const serving::EngineSettings& s = deployed_->settings;
+  const auto longest = std::ranges::max(first.requests, {}, &serving::Request::input).input;
+  const std::int64_t beside = std::min<std::int64_t>(
+      traffic_.load.concurrency.value_or(std::llround(study_->summary.mean_batch)), s.max_sequences);
+  if (!s.chunked_prefill && beside > 1 && longest + beside - 1 > s.max_batched_tokens) {
+    result.notes.push_back(
+        fmt::format("prompts of up to {} tokens do not fit into a step of {} beside what {} sequences decode, and are "
+                    "not cut: they "
+                    "wait until these have ended (`max-batched-tokens` {}, or `chunked-prefill` on)",
+                    longest, s.max_batched_tokens, beside - 1, longest + beside + 64));
+  }
   if (!deployed_->adapted.empty()) {
     result.notes.push_back("the engine would not start with its defaults: taken are " + deployed_->adapted);
   }

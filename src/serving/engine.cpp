@@ -61,7 +61,7 @@ void vllm_defaults(const hardware::Device& device, EngineSettings& s) {
   s.kv_utilisation = since(s.version, {0, 20}) ? 0.92 : 0.9;
   s.counts_graphs = since(s.version, {0, 20});
   s.reserves_full_input = since(s.version, {0, 18});
-  s.asynchronous = since(s.version, {0, 12});
+  s.asynchronous = since(s.version, {0, 14});
   if (device.family.starts_with("ascend")) s.block_size = 128;
   vllm_memory(s);
 }

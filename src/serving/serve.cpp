@@ -37,6 +37,7 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   take(s.chunked_prefill, choices.chunked_prefill);
   take(s.admission, choices.admission);
   take(s.max_model_len, choices.max_model_len);
+  take(s.recv_interval, choices.recv_interval);
   if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
   if (setup.profile) s.frontend = Seconds{hardware::get(setup.profile->values, hardware::Parameter::host_request)};
   if (s.kind == EngineKind::vllm) {  // which captures no graphs of more rows than its sequences may have
@@ -48,10 +49,11 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
 
 double spread_lengths(Load& load, const EngineSettings& engine, std::optional<std::int64_t> max_position) {
   if (load.rate || std::min(load.concurrency.value_or(1), load.requests) < 2) return 0;
-  const auto room = [](std::int64_t most, double mean) { return static_cast<double>(most) / mean - 1; };
+  const auto room = [](std::int64_t most, double mean) { return std::max(0.0, d(most) / mean - 1); };
   const double whole = (load.input.mean() + load.output.mean()) * static_cast<double>(load.turns);
   double share = max_position ? std::min(kSpread, room(*max_position, whole)) : kSpread;
-  if (!engine.chunked_prefill) share = std::min(share, room(engine.max_batched_tokens, load.input.mean()));
+  const std::int64_t alone = engine.max_batched_tokens - *load.concurrency;  // beside those that decode
+  if (!engine.chunked_prefill) share = std::min(share, room(alone, load.input.mean()));
   load.input = spread(load.input, share);
   load.output = spread(load.output, share);
   return share;

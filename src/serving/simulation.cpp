@@ -7,6 +7,7 @@
 #include <memory>
 #include <queue>
 #include <stdexcept>
+#include <utility>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -138,7 +139,8 @@ class Replica {
   std::int64_t waiting() const {
     return static_cast<std::int64_t>(scheduler_.waiting().size() + arrived_.size() + late_.size());
   }
-  void enter(double now) {
+  void look(double now) {
+    unseen_steps_ = 0;
     for (Sequence* s : arrived_) {
       scheduler_.add(*s);
       s->causes[static_cast<std::size_t>(Cause::queue)] += now - s->arrived.value;
@@ -152,13 +154,14 @@ class Replica {
     planned_ = now;
     Flight flight{.begin = now};
     Step& step = flight.step;
-    enter(now);
+    if (scheduler_.running().empty() || unseen_steps_ >= pool_->settings.recv_interval) look(now);
     scheduler_.plan(step);
-    arrived_.swap(late_);
+    for (Sequence* s : std::exchange(late_, {})) arrived_.push_back(s);
     if (step.empty() && !arrived_.empty()) {  // nothing was planned ahead
-      enter(now);
+      look(now);
       scheduler_.plan(step);
     }
+    unseen_steps_ = step.prompts.empty() ? unseen_steps_ + 1 : pool_->settings.recv_interval;  // behind prompts at once
     // Those that were preempted wait again.
     for (Sequence* s : scheduler_.waiting()) {
       if (s->seen && s->preemptions == 0) break;
@@ -221,6 +224,7 @@ class Replica {
     flight.step.context_sum += count * (steps - 1);
     flight.step.context_max += steps - 1;
     run_->steps += steps - 1;
+    unseen_steps_ = (unseen_steps_ + steps - 2) % pool_->settings.recv_interval + 1;
     log(flight, flight.last, steps - 1);
     flight.begin = flight.last;
     stage_free_ = flight.end;
@@ -373,7 +377,8 @@ class Replica {
   double wake_ = 0;
   double link_free_ = 0;
   double logged_ = 0;
-  bool pending_ = false;  // a plan may find something to do
+  std::int64_t unseen_steps_ = 0;  // of decode, since it looked for new requests
+  bool pending_ = false;           // a plan may find something to do
   std::int64_t alike_ = 0, others_ = 0;
 };
 

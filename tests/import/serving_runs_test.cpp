@@ -217,6 +217,13 @@ TEST_CASE("InferenceX: plan and precision are in the file, seconds and throughpu
   CHECK(r.input == "819-1024");
   CHECK(r.output == "6554-8192");
   CHECK(r.sent() == 640);
+  CHECK_FALSE(r.engine.recv_interval);
+  for (const auto& [conc, interval] : {std::pair{"15", 10}, std::pair{"16", 30}}) {
+    std::string blackwell = one;
+    blackwell.replace(blackwell.find("h200-cr"), 7, "b200-cr");
+    blackwell.replace(blackwell.find("64,"), 2, conc);
+    CHECK(run(imported(Source::inferencex, blackwell, {})).engine.recv_interval == interval);
+  }
   const auto f = figures(i);
   CHECK(f.at("output_tokens_per_second") == Approx(2000));  // 8 x 250
   CHECK(f.at("ttft.mean") == Approx(300));

@@ -78,8 +78,11 @@ TEST_CASE("a few new tokens run by CANN's kernel of decode, as long as their hea
 
 TEST_CASE("norms are bound by the rows that they reduce, and choosing a token by its logits") {
   const hardware::Device device = device_with_cache(40e6);
-  const hardware::ParameterValues values = values_with(
-      {{vector_launch, 5e-6}, {vector_reduce_row, 2e-9}, {vector_reduce_rate, 1e11}, {vector_sampling_rate, 4e9}});
+  const hardware::ParameterValues values = values_with({{vector_launch, 5e-6},
+                                                        {vector_reduce_row, 2e-9},
+                                                        {vector_reduce_rate, 1e11},
+                                                        {vector_sampling_rate, 4e9},
+                                                        {vector_draw_bytes, 800}});
   const auto of = [&](graph::VectorKind kind, std::int64_t rows, std::int64_t width) {
     const graph::Op op{.name = "vector",
                        .body = graph::Vector{.kind = kind, .rows = rows, .width = width, .reads = 1, .writes = 0}};
@@ -89,6 +92,8 @@ TEST_CASE("norms are bound by the rows that they reduce, and choosing a token by
   CHECK(of(graph::VectorKind::softmax, 100'000, 128) == Approx(5e-6 + 200e-6 + 128e-6));
   CHECK(of(graph::VectorKind::add, 2000, 5000) < 50e-6);
   CHECK(of(graph::VectorKind::sampling, 16, 150'000) == Approx(5e-6 + 600e-6));
+  // 2.4 million logits of 800 bytes each are 1.92 GB.
+  CHECK(of(graph::VectorKind::draw, 16, 150'000) == Approx(5e-6 + 1.92e9 / device.dram().bandwidth->value));
 }
 
 TEST_CASE("a product without a launch of its own is part of the kernel before it") {

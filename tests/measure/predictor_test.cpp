@@ -247,6 +247,18 @@ TEST_CASE("sequences beyond the memory wait where the runtime caps its batch", "
   CHECK(free[3] > 2 * free[1]);
 }
 
+TEST_CASE("sequences wait that an engine's cache has no room for", "[predictor]") {
+  // 65.5 GB of weights leave less than 13 GB of 85: 48,000 tokens of 256 KiB, eleven sequences of 4,352 at most.
+  const hardware::Device device = hardware::load_device("h100-sxm");
+  std::string text = kSteps;
+  for (const char* batch : {"2", "12", "128"}) {
+    text += std::string("h100-sxm,1,trtllm,,,qwen3-32b,bf16,") + batch + ",decode,1,4351,10\n";
+  }
+  const std::vector<double> seconds = Case(text, device, hardware::load_runtime_profile(device, "trtllm")).full();
+  CHECK(seconds[0] < seconds[1]);
+  CHECK(seconds[1] == seconds[2]);
+}
+
 TEST_CASE("a step row takes the time that estimate gives the step", "[predictor]") {
   const hardware::Device device = hardware::load_device("rtx4090");
   const RuntimeProfile profile = hardware::load_runtime_profile(device, "vllm");

@@ -6,6 +6,7 @@
 #include "catch.h"
 #include "estimate/estimate.h"
 #include "measure/calibrate.h"
+#include "measure/row_ops.h"
 #include "measure/validation.h"
 #include "model/model_file.h"
 
@@ -54,16 +55,13 @@ TEST_CASE("prompts that repeat are computed once", "[serving][predictor]") {
 }
 
 TEST_CASE("what cannot be predicted is listed with the reason, and not scored", "[serving][predictor]") {
-  // 16 GB of weights leave no room for a cache beside the graphs of a card of 16 GB, and plans of their own nothing.
-  const std::string two =
-      "rtx4080,1,vllm,0.15.1,llama-3.1-8b,bf16,,0,1,10,,,512,64,,,100,10,\n"
-      "rtx4090,1,vllm,0.15.1,llama-3.1-8b,bf16,,0,1,10,,,512,64,,tp2,100,10,\n";
-  const Validation v = validate(of(two + row("0,1,10,,,512,64,")));
+  // 16 GB of weights leave no room for a cache beside the graphs of a card of 16 GB.
+  const std::string one = "rtx4080,1,vllm,0.15.1,llama-3.1-8b,bf16,,0,1,10,,,512,64,,,100,10,\n";
+  const Validation v = validate(of(one + row("0,1,10,,,512,64,")));
   CHECK_FALSE(v.rows[0].scored);
   CHECK(v.rows[0].remark.starts_with("not predicted: "));
   CHECK(std::isnan(v.rows[0].predicted));
-  CHECK_FALSE(v.rows[2].scored);
-  CHECK(v.rows[4].scored);
+  CHECK(v.rows[2].scored);
   CHECK(v.summary.errors.rows == 3);
   CHECK(std::isfinite(v.summary.errors.mape));
 }
@@ -80,16 +78,54 @@ TEST_CASE("a run of what does not exist is refused with its line", "[serving][pr
   CHECK(message("rtx4090,1,vllm,,llama-9,bf16,,0,1,10,,,512,64,,,100,10,\n").starts_with("t.csv:2: unknown model"));
   CHECK(message("rtx4090,1,ollama,,llama-3.1-8b,bf16,,0,1,10,,,512,64,,,100,10,\n") ==
         "t.csv:2: 'runtime': no engine whose rules 'ollama' follows");
+  CHECK(message("rtx4090,1,vllm,,llama-3.1-8b,bf16,,0,1,10,,,512,64,,2,100,10,\n") ==
+        "t.csv:2: '2' is no plan of replicas");
+}
+
+TEST_CASE("replicas of prompts and of decode run their own plans", "[serving][predictor]") {
+  const auto run = [](const std::string& plans) {
+    return validate(
+        parse_measurements(
+            "hardware,runtime,engine_version,model,weights,concurrency,requests,input,output,prefill_replicas,"
+            "decode_replicas,prefill_plan,decode_plan,tp,ttft_mean_ms,tpot_mean_ms\n"
+            "h100-sxm,vllm,0.15.1,llama-3.1-8b,bf16,1,4,2048,64,1,1," +
+                plans + ",100,10\n",
+            "t.csv"),
+        "none");
+  };
+  const Validation alike = run("tp2,tp2,1");
+  const Validation apart = run("tp1 pp1,tp2,1");
+  CHECK(predicted(apart, 0) > 1.5 * predicted(alike, 0));  // the prompt's
+  CHECK(predicted(apart, 1) == Approx(predicted(alike, 1)).epsilon(1e-6));
+  const Validation shared = run(",,2");
+  CHECK(predicted(shared, 1) == Approx(predicted(alike, 1)).epsilon(1e-6));
+}
+
+TEST_CASE("where prompts are not cut, steps that rows do not size hold one beside the others' tokens",
+          "[serving][predictor]") {
+  const auto run = [](const std::string& tokens) {
+    return validate(
+        parse_measurements(
+            "hardware,tp,runtime,model,weights,max_batched_tokens,concurrency,requests,input,output,ttft_mean_ms\n"
+            "h100-sxm,1,trtllm,llama-3.1-8b,fp8," +
+                tokens + ",8,24,8192,64,100\n",
+            "t.csv"),
+        "none");
+  };
+  const Validation chosen = run("");
+  CHECK(predicted(chosen, 0) == predicted(run("8264"), 0));  // 8192 + 8 + 64
+  CHECK(chosen.warnings.front().starts_with("trtllm does not cut prompts"));
+  CHECK(predicted(run("8192"), 0) > 1.5 * predicted(chosen, 0));
 }
 
 TEST_CASE("the engine of a runtime, with the version that has rules of its own", "[serving]") {
   ServingRow r;
   r.runtime = "vllm-ascend";
   r.engine_version = "0.18.0 (2026-02)";
-  CHECK(engine_of(r) == "vllm@0.18.0");
+  CHECK(engine_followed(r) == "vllm@0.18.0");
   r.runtime = "trtllm";
   r.engine_version = "nightly";
-  CHECK(engine_of(r) == "trtllm");
+  CHECK(engine_followed(r) == "trtllm");
 }
 
 TEST_CASE("calibrate finds host times that made figures of servers", "[serving][calibrate]") {

@@ -38,7 +38,7 @@ Request read(const std::string& json) { return parse_request(descriptor::parse_j
 
 // A value that a field takes, by its kind; a share is at most 1.
 std::string sample(const Field& field) {
-  if (field.name == "kv-utilisation") return "0.5";
+  if (field.name == "kv-utilisation" || field.name == "top-p") return "0.5";
   if (field.is_switch()) return "true";
   if (std::holds_alternative<Amount Request::*>(field.member)) return "2GiB";
   return std::holds_alternative<Text Request::*>(field.member) ? "a \"b\"\\c" : "2";
@@ -79,6 +79,20 @@ TEST_CASE("of tokens 128k is 131072, of all else k is a thousand", "[request]") 
     CHECK(error_of([&] { set(request, field("prompt"), text); }).find("is not a whole number between 1 and") !=
           std::string::npos);
   }
+}
+
+TEST_CASE("tokens are drawn where top-k or top-p leave a choice", "[request]") {
+  const auto draws = [](const char* fields) {
+    Sources sources;
+    const auto r = resolve(read(fmt::format(R"({{"model": "llama-2-7b", "hw": "h100-sxm"{}}})", fields)), sources);
+    return std::get<Generation>(r->work).estimator->setup().execution.draws;
+  };
+  CHECK_FALSE(draws(""));
+  CHECK(draws(R"(, "top_k": 20)"));
+  CHECK(draws(R"(, "top_p": 0.95)"));
+  CHECK_FALSE(draws(R"(, "top_k": 1, "top_p": 0.95)"));  // the likeliest
+  CHECK_FALSE(draws(R"(, "top_p": 1)"));                 // of all
+  CHECK(error_of([&] { draws(R"(, "weights": "q4_k_m", "top_k": 20)"); }).find("on the host") != std::string::npos);
 }
 
 TEST_CASE("what a file of a request has wrong is told with its place, and by the field", "[request]") {

@@ -228,6 +228,28 @@ class Engines(Serve):
         self.assertEqual((used["max_batched_tokens"], used["max_sequences"], used["block_size"]), (1024, 7, 32))
         self.assertEqual((document["kv"]["blocks"], document["kv"]["block_size"], document["kv"]["tokens"]), (999, 32, 999 * 32))
 
+    def test_a_sampler_costs_what_its_engine_makes_of_it(self):
+        def more(runtime):
+            words = ["estimate", *LLAMA[1:], "--batch", "64", "--runtime", runtime]
+            return self.json(*words, "--top-k", "20", "--top-p", "0.95")["tpot_s"] - self.json(*words)["tpot_s"]
+
+        # 8.2 million logits of 500 bytes at 3.35 TB/s are 1.23 ms, of 30 bytes 0.074; the likeliest is found in less than 0.02.
+        self.assertTrue(1.2e-3 < more("vllm@0.15.1") < 1.24e-3)
+        self.assertTrue(0.054e-3 < more("sglang") < 0.075e-3)
+        self.assertGreater(self.json(*SMALL, "--top-k", "20")["tpot_s"]["mean"], self.json(*SMALL)["tpot_s"]["mean"])
+
+    def test_new_requests_wait_for_the_look_of_sglang(self):
+        now, then = (self.json(*SMALL, "--engine", "sglang", "--scheduler-recv-interval", steps) for steps in ("1", "30"))
+        self.assertEqual(then["inputs"]["engine"]["recv_interval"], 30)
+        self.assertGreater(then["ttft_s"]["mean"], 2 * now["ttft_s"]["mean"])
+        done = self.exits_with(2, *SMALL, "--engine", "trtllm", "--scheduler-recv-interval", "30")
+        self.assertIn("--scheduler-recv-interval is of SGLang, and the engine is trtllm", done.stderr)
+
+    def test_prompts_that_fit_into_no_step_beside_others_are_told(self):
+        words = [*LLAMA, "--engine", "trtllm", "--concurrency", "4", "--requests", "8", "--input", "8k", "--output", "64"]
+        self.assertIn("`max-batched-tokens` 8260", " ".join(self.json(*words)["notes"]))
+        self.assertNotIn("do not fit", " ".join(self.json(*words, "--max-batched-tokens", "8260")["notes"]))
+
     def test_more_memory_is_more_blocks(self):
         small, large = (self.json(*SMALL, "--kv-utilisation", share)["kv"]["blocks"] for share in ("0.5", "0.9"))
         self.assertGreater(large, 2 * small)

@@ -31,6 +31,8 @@ TEST_CASE("vLLM's batch depends on the device's memory and on its not being an A
   CHECK(defaults("vllm@0.19.0", "h100-sxm").reserves_full_input);
   CHECK_FALSE(defaults("vllm@0.15.1", "h100-sxm").reserves_full_input);
   CHECK(defaults("vllm", "h100-sxm").block_size == 16);
+  CHECK(defaults("vllm@0.14.0", "h100-sxm").asynchronous);
+  CHECK_FALSE(defaults("vllm@0.13.0", "h100-sxm").asynchronous);
 }
 
 TEST_CASE("SGLang's chunk and its share of the memory depend on the device") {

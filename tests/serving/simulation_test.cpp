@@ -410,4 +410,19 @@ TEST_CASE("vLLM's simulation gives the times of a plain loop, to the last bit") 
   }
 }
 
+TEST_CASE("SGLang looks for requests once in so many steps of decode, behind prompts and when idle at once") {
+  Deployment d = deployment(EngineKind::sglang);
+  const auto first = [&](std::int64_t interval, std::int64_t before, double at) {
+    d.pool.settings.recv_interval = interval;
+    const Workload w = sent({{4, before}, {4, 2}}, {0, at});
+    return ms(simulate(d, w).requests[1].first);
+  };
+  // The first request has its prompt until 14 ms, then steps of 11 ms: one ends at 36, the tenth at 124.
+  CHECK(first(1, 200, 0.035) == Approx(36 + 14));
+  CHECK(first(10, 200, 0.035) == Approx(124 + 14));
+  CHECK(first(10, 200, 0.013) == Approx(14 + 14));
+  CHECK(first(10, 200, 0.5) == Approx(564 + 14));
+  CHECK(first(10, 2, 0.5) == Approx(514));
+}
+
 }  // namespace llmperf::simulation_test

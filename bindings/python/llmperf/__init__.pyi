@@ -194,6 +194,10 @@ def estimate(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Text] = None,
+    # tokens are drawn from the N likeliest, at the cost of the engine's sampler [the likeliest is taken]
+    top_k: Optional[Count] = None,
+    # … or from those that together have this probability
+    top_p: Optional[Number] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
     weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
@@ -378,6 +382,10 @@ def explain(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Text] = None,
+    # tokens are drawn from the N likeliest, at the cost of the engine's sampler [the likeliest is taken]
+    top_k: Optional[Count] = None,
+    # … or from those that together have this probability
+    top_p: Optional[Number] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
     weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
@@ -568,6 +576,10 @@ def sweep(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Many[Text]] = None,
+    # tokens are drawn from the N likeliest, at the cost of the engine's sampler [the likeliest is taken]
+    top_k: Optional[Many[Count]] = None,
+    # … or from those that together have this probability
+    top_p: Optional[Many[Number]] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
     weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
@@ -728,6 +740,10 @@ def serve(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Text] = None,
+    # tokens are drawn from the N likeliest, at the cost of the engine's sampler [the likeliest is taken]
+    top_k: Optional[Count] = None,
+    # … or from those that together have this probability
+    top_p: Optional[Number] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
     weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
@@ -835,6 +851,8 @@ def serve(
     # TensorRT-LLM: a request is let in when all that it may ever need is free (guaranteed-no-evict), or when its prompt
     # is (max-utilisation)
     admission: Optional[Literal["guaranteed-no-evict", "max-utilisation"]] = None,
+    # SGLang: steps of decode for one look for new requests
+    scheduler_recv_interval: Optional[Count] = None,
     # engines, each on the devices of the plan, to which requests are dealt
     replicas: Optional[Count] = None,
     # how they are: round-robin, least-loaded (fewest requests), prefix-aware (fewest blocks to compute and in use)
@@ -865,6 +883,10 @@ def capacity(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Text] = None,
+    # tokens are drawn from the N likeliest, at the cost of the engine's sampler [the likeliest is taken]
+    top_k: Optional[Count] = None,
+    # … or from those that together have this probability
+    top_p: Optional[Number] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
     weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "mxfp8", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
@@ -972,6 +994,8 @@ def capacity(
     # TensorRT-LLM: a request is let in when all that it may ever need is free (guaranteed-no-evict), or when its prompt
     # is (max-utilisation)
     admission: Optional[Literal["guaranteed-no-evict", "max-utilisation"]] = None,
+    # SGLang: steps of decode for one look for new requests
+    scheduler_recv_interval: Optional[Count] = None,
     # engines, each on the devices of the plan, to which requests are dealt
     replicas: Optional[Count] = None,
     # how they are: round-robin, least-loaded (fewest requests), prefix-aware (fewest blocks to compute and in use)

@@ -93,6 +93,7 @@ Bound bound_of(const ProductTime& t) {
 double strided(const graph::Vector& v) { return v.access == graph::Access::strided ? d(v.rows) * d(v.width) : 0; }
 // Of a kernel that needs all of a row before it writes: the rows; 0 of others.
 double reduced_rows(const graph::Vector& v) { return graph::vector_op(v.kind).is(graph::kByRow) ? d(v.rows) : 0; }
+double drawn(const graph::Vector& v) { return v.kind == graph::VectorKind::draw ? d(v.rows) * d(v.width) : 0; }
 double sampled(const graph::Vector& v) { return v.kind == graph::VectorKind::sampling ? d(v.rows) * d(v.width) : 0; }
 double strided(const graph::Copy& c) { return c.access == graph::Access::strided ? c.write_elements : 0; }
 
@@ -331,7 +332,8 @@ Efficiency::Run Efficiency::run(const graph::Op& op, const cost::Work& work) con
         const double reduced =
             get(v, Parameter::vector_reduce_row) + d(vector.width) / get(v, Parameter::vector_reduce_rate);
         streams(std::max({strided(vector) / get(v, Parameter::vector_element_rate), reduced_rows(vector) * reduced,
-                          sampled(vector) / get(v, Parameter::vector_sampling_rate)}));
+                          sampled(vector) / get(v, Parameter::vector_sampling_rate),
+                          drawn(vector) * get(v, Parameter::vector_draw_bytes) / device_.bandwidth}));
       },
       [&](const graph::Gather&) { streams(0); },
       [&](const graph::Copy& copy) {
@@ -603,6 +605,7 @@ void add_kernel(ParameterSet& set, const graph::Op& op, const KernelChoices& cho
         add(set, strided(v) > 0, {vector_element_rate});
         add(set, reduced_rows(v) > 0, {vector_reduce_rate, vector_reduce_row});
         add(set, sampled(v) > 0, {vector_sampling_rate});
+        add(set, drawn(v) > 0, {vector_draw_bytes});
       },
       [&](const graph::Copy& c) {
         add(set, true, kStreams);
