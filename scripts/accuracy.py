@@ -27,7 +27,7 @@ program = os.path.join(ROOT, "build", "release", "llmperf")
 # Lines of the front page: device, stack, what was left out.
 FRONT = {
     "4090": ("RTX 4090", "vLLM, transformers, llama-cpp-python", "a model"),
-    "h100": ("H100", "vLLM, TensorRT-LLM, SGLang", "a model or batch"),
+    "h100": ("H100, H200, B200", "vLLM, TensorRT-LLM, SGLang", "a model or plan"),
     "a100": ("A100, MI300X", "vLLM, transformers", "a model or batch"),
     "atlas": ("Atlas 800I A2", "torchair", "a batch"),
     "cuda": ("GeForce, RTX", "llama.cpp, ExLlamaV2", "a device"),
@@ -58,10 +58,20 @@ FITTED = [
      lambda r: r["runtime"] == "transformers"),
     ("4090", "RTX 4090", "llama-cpp-python", "model", "rtx4090-llama-cpp-python", ("prefill", "decode"), "rtx4090-qwen1.5",
      lambda r: r["runtime"].startswith("llama")),
-    ("h100", "H100", "vLLM", "model", "h100-sxm-vllm", ("decode",), "h100-sxm-steps", lambda r: r["runtime"] == "vllm"),
-    ("h100", "H100", "TensorRT-LLM", "model", "h100-sxm-trtllm", ("prefill", "decode"), "h100-sxm-steps",
-     lambda r: r["runtime"] == "trtllm"),
-    ("h100", "H100", "SGLang", "batch", "h100-sxm-sglang", ("decode",), "h100-sxm-steps", lambda r: r["runtime"] == "sglang"),
+    ("h100", "H100", "vLLM 0.8 to 0.13", "model", "vllm-v1", ("decode",), "h100-sxm-steps",
+     lambda r: r["runtime"] == "vllm" and "vllm-v1" in r["profile"]),
+    ("h100", "H100", "vLLM from 0.14", "plan", "vllm-async", ("decode",), "h100-sxm-steps",
+     lambda r: r["runtime"] == "vllm" and "vllm-v1" not in r["profile"]),
+    ("h100", "B200", "vLLM 0.8 to 0.13", "plan", "vllm-v1-blackwell", ("decode",), "b200-sxm-steps", lambda r: r["runtime"] == "vllm"),
+    ("h100", "H100, H200, B200", "TensorRT-LLM 1.0, 1.1", "model on a device", "trtllm", ("decode",), "h100-sxm-steps",
+     lambda r: r["runtime"] == "trtllm" and r["engine_version"].startswith("1.0")),
+    ("h100", "B200", "TensorRT-LLM from 1.2", "plan", "trtllm-1.2", ("decode",), "b200-sxm-steps",
+     lambda r: r["runtime"] == "trtllm" and r["engine_version"].startswith("1.2")),
+    ("h100", "H100", "TensorRT-LLM to 0.6", "model", "trtllm-2023", ("prefill",), "h100-sxm-steps",
+     lambda r: r["runtime"] == "trtllm" and r["engine_version"].startswith("0.")),
+    ("h100", "H100, H200, B200", "SGLang", "model on a device", "sglang", ("decode",), "h100-sxm-steps",
+     lambda r: r["runtime"] == "sglang"),
+    ("a100", "A100", "vLLM to 0.5", "model", "vllm-v0-2024a", ("decode",), "a100-sxm-80gb-steps-2024a", lambda r: True),
     ("a100", "A100", "vLLM 0.6", "model", "a100-sxm-80gb-vllm-v0", ("decode",), "a100-sxm-80gb-steps",
      lambda r: r["runtime"] == "vllm"),
     ("a100", "A100", "transformers", "model", "a100-sxm-80gb-transformers", ("decode",), "a100-sxm-80gb-steps",
@@ -99,6 +109,12 @@ SERVERS = [
     ("h200n", "H200, a nightly build", "vLLM, servers", "h200-sxm-serving", "all"),
     ("b200s", "B200", "vLLM, SGLang, TensorRT-LLM, servers", "b200-sxm-serving", "all but two host times"),
 ]
+# Kernels of an engine on a device: what was left out of the fits of these profiles, by kinds of kernels.
+KERNELS = [(device, stack, f"{device.lower()}-sxm-{engine}") for device in ("H100", "H200", "B200")
+           for stack, engine in (("vLLM", "vllm"), ("SGLang", "sglang"), ("TensorRT-LLM", "trtllm"))]
+KINDS = {"gemm dense": "products bf16", "gemm fp8": "fp8", "gemm fp8-block128": "fp8 blocks", "gemm nvfp4": "nvfp4",
+         "attention_decode": "new tokens", "attention_prefill": "prompts", "mla_decode": "latents, tokens", "mla_prefill": "latents, prompts",
+         "moe": "experts", "custom_all_reduce": "own all-reduce", "all_reduce": "NCCL all-reduce"}
 # Of a set figures that are told apart, with those that the other line has: on the H200 percentiles and rates were published of one
 # nightly build alone, means of all other runs.
 MEANS = ("ttft.mean", "tpot.mean")
@@ -221,7 +237,21 @@ def front_table():
                      total.covered()])
     total = sum((figures for *_, figures in list(unseen())[1:]), Figures())
     rows.append(["unseen chips", "by another chip's profile", "the device", total.count(), total.mean(), total.covered()])
-    return table([":device", ":stack", ":left out", "rows", "mean error", "in the 90 % band"], rows)
+    return table([":device", ":stack", ":left out", "rows", "mean error", "in the 90 % band"], worst_first(rows, 4))
+
+
+def worst_first(rows, column):
+    return sorted(rows, key=lambda row: -float(row[column].split(" %")[0]))
+
+
+def kernels():
+    """A line for every engine on a device, the worst first by the mean of its kinds."""
+    rows = []
+    for device, stack, profile in KERNELS:
+        errors = errors_of(profile)
+        found = [errors[kind]["mean"] for kind in KINDS if kind in errors]
+        rows.append((sum(found) / len(found), [device, stack, *(percent(errors[kind]["mean"]) if kind in errors else "-" for kind in KINDS)]))
+    return [row for _, row in sorted(rows, key=lambda of: -of[0])]
 
 
 def long_tables():
@@ -239,8 +269,9 @@ def long_tables():
     seen = [(device, stack, of_rows([row for row in scored(name) if belongs(row)])) for device, stack, name, belongs in SEEN]
     of_seen = [[device, stack, figures.count(), figures.mean(), figures.covered()] for device, stack, figures in seen]
     return {
-        "left out": table([":device", ":stack", ":steps", ":left out", "rows", "mean error", "90 % within", "in the band"], of_steps),
-        "servers": table([":device", ":stack", ":not fitted", "figures", "mean error", "median"], of_servers),
+        "left out": table([":device", ":stack", ":steps", ":left out", "rows", "mean error", "90 % within", "in the band"], worst_first(of_steps, 5)),
+        "kernels": table([":device", ":stack", *KINDS.values()], kernels()),
+        "servers": table([":device", ":stack", ":not fitted", "figures", "mean error", "median"], worst_first(of_servers, 4)),
         "unseen chips": table([":device", ":by", "rows", "mean error", "median", "in the band"], of_chips),
         "seen": table([":device", ":stack", "rows", "mean error", "in the band"], of_seen),
     }

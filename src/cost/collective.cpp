@@ -109,7 +109,7 @@ struct Exchange {
   bool routed = false;
   bool library = false;  // and by no other kernel
   bool with_norm = false;
-  double once = 1;       // routed: bytes that a node is sent once, of those for its devices one by one
+  double once = 1;  // routed: bytes that a node is sent once, of those for its devices one by one
 
   double block() const { return bytes / d(ranks); }  // M of docs/formulas.md
   double others() const { return d(ranks - 1); }
@@ -759,15 +759,17 @@ Candidates over_levels(const Extent& extent, const Exchange& x) {
 }
 
 // Tokens to their experts and back by a kernel each way (Cluster::ExpertExchange), as CANN's MoeDistributeDispatch and
-// MoeDistributeCombine run them: every token is written to each of its experts, two on the same device included, and
-// the ranks wait for each other's counts and flags,
+// MoeDistributeCombine run them, and DeepEP those of low latency, between nodes as well: every token is written to each
+// of its experts, two on the same device included, and the ranks wait for each other's counts and flags,
 //
 //   launch (+ there) + round log2(n) + T k (n-1)/n h / (share L)
 //
 // for T tokens of a device, k experts of each, and links of L. `none` for other exchanges.
 CollectiveCost by_expert_kernel(const Cluster& cluster, const graph::Collective& c, const Extent& extent) {
-  if (!cluster.experts || c.routing.experts == 0 || extent.far().level == Level::network) return {};
+  if (!cluster.experts || c.routing.experts == 0) return {};
   const Cluster::ExpertExchange& kernel = *cluster.experts;
+  const double share = extent.far().level == Level::network ? kernel.network : kernel.share;
+  if (share <= 0) return {};
   const double tokens = c.rows / (d(c.ranks) * reached(c.routing, c.routing.experts / c.ranks));
   if (tokens > kernel.tokens * (1 + 1e-9)) return {};
   const Bytes sent = tokens * d(c.routing.per_token) * d(c.ranks - 1) / d(c.ranks) * (c.bytes() / c.rows);
@@ -778,7 +780,7 @@ CollectiveCost by_expert_kernel(const Cluster& cluster, const graph::Collective&
       .busiest_link = sent,
       .level = extent.far().level,
       .latency = kernel.launch + log2_rounds(c.ranks) * kernel.round + (c.routing.returns ? Seconds{} : kernel.there),
-      .transfer = sent / (kernel.share * extent.far().links->per_device)};
+      .transfer = sent / (share * extent.far().links->per_device)};
 }
 
 Candidates candidates(const Cluster& cluster, const graph::Collective& c) {

@@ -86,14 +86,14 @@ struct Cluster {
   std::int64_t devices_per_node = 1;                                     // kAnyDevices: one node
   std::int64_t devices_per_supernode = 1;                                // 1: there are no supernodes
   hardware::Provenance node_provenance = hardware::Provenance::assumed;  // of the file's devices_per_node
-  // One kernel that takes a device's tokens to their experts, and one that takes results back, up to so many tokens and
-  // not over the network.
+  // One kernel that takes a device's tokens to their experts, and one that takes results back, up to so many tokens.
   struct ExpertExchange {
     double tokens = 0;
     Seconds launch;
     Seconds there;  // beside it, on the way there
     Seconds round;  // of every doubling of the ranks
     double share = 1;
+    double network = 0;  // the same between nodes; 0: not there
   };
   std::optional<ExpertExchange> experts = {};
 

@@ -716,7 +716,8 @@ Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
   std::optional<mapper::StepOverhead> host;
   if (setup_.profile) {
     const bool prompts = has_prompts(pooled_);
-    host.emplace(setup_.profile->values, setup_.dispatch_of(prompts, sequences, rows_of(pooled_), longest_past(pooled_)), prompts,
+    host.emplace(setup_.profile->values,
+                 setup_.dispatch_of(prompts, sequences, rows_of(pooled_), longest_past(pooled_)), prompts,
                  setup_.profile->choices.overlapped);
   }
   for (const graph::Op& op : graph_) {

@@ -42,8 +42,8 @@ struct Platform : Timing {
 
   // The links as collectives are charged for them: under a profile as its library drives them.
   cost::Cluster charged_cluster() const;
-  // Of a step of `rows` new tokens: decode of more sequences than were captured, or longer ones, is launched as prompts are, and few
-  // tokens with prompts among them as graphs in pieces where a stack has captured these.
+  // Of a step of `rows` new tokens: decode of more sequences than were captured, or longer ones, is launched as prompts
+  // are, and few tokens with prompts among them as graphs in pieces where a stack has captured these.
   hardware::Dispatch dispatch_of(bool prompts, std::int64_t sequences, std::int64_t rows,
                                  std::int64_t context = 0) const {
     using enum hardware::Dispatch;

@@ -410,8 +410,7 @@ struct StepCost::Tables {
     const Serving& serving = setup.serving;
     const double layers = d(setup.execution.model->num_layers());
     if (setup.profile) {
-      mapper::StepOverhead host(setup.profile->values, mode.dispatch, mode.prompts,
-                                setup.profile->choices.overlapped);
+      mapper::StepOverhead host(setup.profile->values, mode.dispatch, mode.prompts, setup.profile->choices.overlapped);
       host.add(total.launched);
       const double begun = serving.joins_step ? 0 : d(serving.drafts);
       overhead = host.time(Seconds{total.device}, layers * d(serving.drafts), d(sequences) * begun, begun);

@@ -721,8 +721,9 @@ class DecoderBuilder : StepWriter {
   }
   // Where all new tokens meet latents as they are.
   bool fuses_prolog(const model::Attention& a) const {
-    return o_.fused_mla_prolog && !e_.training &&
-           std::all_of(step_.begin(), step_.end(), [&](const SequenceGroup& g) { return latent_absorbed(a, g, o_.absorbed_prompts); });
+    return o_.fused_mla_prolog && !e_.training && std::all_of(step_.begin(), step_.end(), [&](const SequenceGroup& g) {
+             return latent_absorbed(a, g, o_.absorbed_prompts);
+           });
   }
 
   void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {

@@ -109,7 +109,8 @@ struct Gemm {
   double accumulated_bits = 0;
   Joined joined = {};
   std::int64_t copies = 0;  // of a measurement: sets of weights that take turns; 0: weights come from memory
-  OnTiles tiles = {};       // of texts that outlive the op
+  bool alone = false;  // measured outside of its engine, which would make activations narrow by a kernel of its own
+  OnTiles tiles = {};  // of texts that outlive the op
 };
 
 // Feature maps of `inputs` channels filtered to `outputs` channels, at `positions` (pixels of all images or frames):

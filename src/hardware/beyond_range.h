@@ -9,9 +9,9 @@
 namespace llmperf::hardware {
 
 enum class Way : unsigned char {
-  device,  // nothing was measured on it, or the profile is another one's
-  steps,   // the profile knows single kernels
-  era,     // its engine's steps were measured on another device
+  device,   // nothing was measured on it, or the profile is another one's
+  steps,    // the profile knows single kernels
+  era,      // its engine's steps were measured on another device
   kernels,  // they are another engine's
   batch,
   tokens,

@@ -19,10 +19,11 @@ inline constexpr std::array<std::string_view, 8> kTopologyNames = {
 
 inline constexpr std::array<std::string_view, 5> kDispatchNames = {"graph", "eager", "serial", "dynamic_graph",
                                                                    "pieces"};
-inline constexpr std::array<std::string_view, 6> kProductTilesNames = {
-    "unpacked", "menu", "quantised_menu", "by_rows", "fewest_rounds", "cube"};
+inline constexpr std::array<std::string_view, 6> kProductTilesNames = {"unpacked", "menu",          "quantised_menu",
+                                                                       "by_rows",  "fewest_rounds", "cube"};
 inline constexpr std::array<std::string_view, 3> kPowerNames = {"none", "short", "sustained"};
-inline constexpr std::array<std::string_view, 5> kAttentionKernelsNames = {"flash2", "flash3", "blackwell", "xqa", "cann"};
+inline constexpr std::array<std::string_view, 5> kAttentionKernelsNames = {"flash2", "flash3", "blackwell", "xqa",
+                                                                           "cann"};
 inline constexpr std::array<std::string_view, 2> kWorkloadNames = {"language", "video"};
 inline constexpr std::array<std::string_view, 3> kHostClassNames = {"desktop", "server", "grace"};
 inline constexpr std::array<std::string_view, 3> kChainNames = {"one_kernel", "framework", "compiled"};

@@ -242,9 +242,9 @@ void widen_small_tiles(ParameterValues& values, double weaker) {
     for (double& share : tiles) share = std::max(share, std::min(share * weaker, tiles.back()));
   };
   constexpr std::size_t kTiles = 4;
-  // A tile of 16 rows that costs most of what one of 64 does multiplies 64 (Hopper's wgmma), and so it does on much weaker
-  // engines, which take longer for that than memory and hide little of it: one row of a 32B is more than twice its
-  // reads on an H20.
+  // A tile of 16 rows that costs most of what one of 64 does multiplies 64 (Hopper's wgmma), and so it does on much
+  // weaker engines, which take longer for that than memory and hide little of it: one row of a 32B is more than twice
+  // its reads on an H20.
   double& few = values[index(Parameter::gemm_share_16)];
   const double& rows_of_64 = values[index(Parameter::gemm_share_64)];
   const bool padded = weaker > 2 && 4 * few < 1.75 * rows_of_64;

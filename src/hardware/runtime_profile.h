@@ -79,7 +79,7 @@ enum class Parameter : unsigned char {
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
   launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
-  host_graph_layer, host_request, host_piece, host_experts,
+  host_graph_layer, host_request, host_piece, host_experts, host_expert,
   memory_utilisation,
   // Arrays of tiles, whose ops are timed by the best mapping found (mapper/tile/tile_mapper.h).
   tile_launch, tile_matrix_share, tile_feed_share, tile_vector_share, tile_dram_share, tile_dram_near_share,
@@ -187,12 +187,12 @@ std::string_view name(Dispatch dispatch);
 
 // How a library multiplies with weights of a format.
 enum class ProductTiles : unsigned char {
-  unpacked,       // weights are unpacked on the way, or before (gemm_kernel.cpp)
-  menu,           // both operands are narrow, and the kernel is the fastest of the dense products' (gemm_kernel.cpp)
+  unpacked,        // weights are unpacked on the way, or before (gemm_kernel.cpp)
+  menu,            // both operands are narrow, and the kernel is the fastest of the dense products' (gemm_kernel.cpp)
   quantised_menu,  // likewise, and a kernel before it makes the activations narrow
-  by_rows,        // narrow, in tiles that hang on the number of rows alone (CUTLASS as vLLM and SGLang build it)
-  fewest_rounds,  // narrow, in tiles that need the fewest rounds over the cores (DeepGEMM)
-  cube,           // narrow, in the tiles of CANN's products (cube_tiles)
+  by_rows,         // narrow, in tiles that hang on the number of rows alone (CUTLASS as vLLM and SGLang build it)
+  fewest_rounds,   // narrow, in tiles that need the fewest rounds over the cores (DeepGEMM)
+  cube,            // narrow, in the tiles of CANN's products (cube_tiles)
 };
 std::string_view name(ProductTiles tiles);
 
@@ -219,11 +219,12 @@ std::string_view name(AttentionKernels kernels);
 // Which attention another library's kernels run, in a stack that has kernels of its own for the rest; what is left open
 // is any.
 struct AttentionCase {
-  std::int64_t head = 0;           // elements of a key
-  std::int64_t most_grouped = 0;   // query heads that share a key head, of two and more
+  std::int64_t head = 0;          // elements of a key
+  std::int64_t most_grouped = 0;  // query heads that share a key head, of two and more
   std::optional<bool> window = {};
   std::optional<bool> narrow = {};  // whether keys are stored in fewer bits than what is multiplied
   std::optional<bool> prompts = {};
+  bool skips = false;  // what a window hides of a prompt's keys is not computed
   bool operator==(const AttentionCase&) const = default;
 };
 
@@ -257,7 +258,8 @@ struct KernelChoices {
   std::array<std::int64_t, kFormatKernels> few_rows = {};
   // Formats whose kernel loads weights and multiplies one after the other (exponent 1).
   std::array<bool, kFormatKernels> serial = {};
-  // Experts in mxfp4 of this width have a kernel of their own (gpt-oss's), others run in Marlin's; 0: all have the same.
+  // Experts in mxfp4 of this width have a kernel of their own (gpt-oss's), others run in Marlin's; 0: all have the
+  // same.
   std::int64_t mxfp4_width = 0;
   std::int64_t format_granule = 1;  // rows of kernels that unpack on the way
   double clock = 1;                 // what the stack leaves of the clock that the device's peaks are at
@@ -279,6 +281,7 @@ struct KernelChoices {
   // Tokens of a device up to which they go to experts, and results back, by one kernel each way that sends every token
   // to each of its experts (MoeDistributeDispatch and MoeDistributeCombine); 0: by all-to-alls.
   std::int64_t exchange_tokens = 0;
+  bool exchange_network = false;  // between nodes as well (DeepEP's kernels of low latency)
   Power power = Power::none;
   bool eager = false;               // kernels are timed as a framework calls them one by one (efficiency.cpp, called())
   bool attention_appends = false;   // measured prompt attention includes appending K and V to the cache
@@ -289,10 +292,10 @@ struct KernelChoices {
   bool caps_batch = false;            // sequences beyond the memory wait, so that a step runs fewer than asked
   // What engines capture and launch together; another engine's file starts from these defaults.
   std::int64_t graph_context = 0;  // cached tokens of a sequence up to which they were; 0: of any number
-  std::int64_t graph_rows = 0;   // sequences up to which decode steps were captured; 0: of any number
-  bool graph_pieces = false;     // steps with prompts of at most graph_rows tokens are replayed in pieces
-  bool overlapped = false;       // what the host does for each sequence runs beside the device
-  bool joint_attention = false;  // sequences that decode and pieces of prompts are one launch of attention
+  std::int64_t graph_rows = 0;     // sequences up to which decode steps were captured; 0: of any number
+  bool graph_pieces = false;       // steps with prompts of at most graph_rows tokens are replayed in pieces
+  bool overlapped = false;         // what the host does for each sequence runs beside the device
+  bool joint_attention = false;    // sequences that decode and pieces of prompts are one launch of attention
   bool operator==(const KernelChoices&) const = default;
 };
 
@@ -348,8 +351,8 @@ struct RuntimeProfile {
   std::string engine;    // era whose host and choices it has: "vllm-v1" (engine.h); empty: its own
   std::string tool;      // that ran it where it was measured: "llama-cpp-python"; empty: the engine by itself
   std::string
-      host_class;       // of machine that its host's numbers were measured on: "desktop", "server", "grace"; or empty
-  std::string kernels;  // profile whose kernels a lookup has put an engine on: "vllm on a100-sxm-80gb"; else empty
+      host_class;         // of machine that its host's numbers were measured on: "desktop", "server", "grace"; or empty
+  std::string kernels;    // profile whose kernels a lookup has put an engine on: "vllm on a100-sxm-80gb"; else empty
   bool same_die = false;  // of another device's profile: both have the same cores, and other memory or links
   std::string borrowed;   // "kernels of vllm" of an engine that has none of its own here; else empty
   // Of an engine whose steps were not measured on this device: "vllm-v0 on this device (its steps were …)".

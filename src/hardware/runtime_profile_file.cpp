@@ -54,6 +54,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("rings", c.rings, 0, 1);
   visit("small_collective", c.small_collective, 0, 1e12);
   visit("exchange_tokens", c.exchange_tokens, 0, 1e9);
+  visit("exchange_network", c.exchange_network, 0, 1);
   visit("power", c.power, 0, 0);
   visit("attention_appends", c.attention_appends, 0, 1);
   visit("eager", c.eager, 0, 1);
@@ -153,12 +154,15 @@ void read_choices(Reader& reader, KernelChoices& c) {
       reader.choice("attention", kAttentionKernelsNames, static_cast<std::size_t>(c.attention)));
   if (reader.has("triton_attention")) c.triton_attention.clear();
   for (Reader& item : reader.optional_mappings("triton_attention")) {
-    const auto said = [&](const char* key) { return item.has(key) ? std::optional(item.bool_or(key, false)) : std::nullopt; };
+    const auto said = [&](const char* key) {
+      return item.has(key) ? std::optional(item.bool_or(key, false)) : std::nullopt;
+    };
     c.triton_attention.push_back({.head = item.int_or("head", 0, kRows),
                                   .most_grouped = item.int_or("most_grouped", 0, kRows),
                                   .window = said("window"),
                                   .narrow = said("narrow"),
-                                  .prompts = said("prompts")});
+                                  .prompts = said("prompts"),
+                                  .skips = item.bool_or("skips", false)});
     item.finish();
   }
   if (reader.has("serial_formats")) c.serial.fill(false);
@@ -488,9 +492,11 @@ std::string choices_text(const KernelChoices& c, const KernelChoices& blank) {
     if (of.window) said.push_back(fmt::format("window: {}", *of.window));
     if (of.narrow) said.push_back(fmt::format("narrow: {}", *of.narrow));
     if (of.prompts) said.push_back(fmt::format("prompts: {}", *of.prompts));
+    if (of.skips) said.push_back("skips: true");
     cases.push_back("{" + join(said, ", ") + "}");
   }
-  if (c.triton_attention != blank.triton_attention) text += fmt::format("  triton_attention: [{}]\n", join(cases, ", "));
+  if (c.triton_attention != blank.triton_attention)
+    text += fmt::format("  triton_attention: [{}]\n", join(cases, ", "));
   std::vector<std::string> serial;
   for (std::size_t i = 0; i < kFormatKernels; ++i) {
     if (c.serial[i]) serial.emplace_back(llmperf::name(static_cast<FormatKernel>(i)));

@@ -309,8 +309,8 @@ std::vector<mapper::StepOverhead> Predictor::overheads() const {
     if (row.of == nullptr) continue;
     const estimate::Setup& setup = row.of->estimator->setup();
     mapper::StepOverhead& overhead = result.emplace_back(
-        profile_.values, setup.dispatch_of(row.prompts, row.group.count, row.group.count * row.group.new_tokens,
-                                              row.group.context),
+        profile_.values,
+        setup.dispatch_of(row.prompts, row.group.count, row.group.count * row.group.new_tokens, row.group.context),
         row.prompts, profile_.choices.overlapped);
     for (std::size_t i = row.begin; i < row.end; ++i) overhead.add(ops_[items_[i].op].op, items_[i].count);
   }

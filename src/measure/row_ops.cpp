@@ -279,7 +279,9 @@ std::vector<graph::Op> ops_of(const OpRow& row, const RuntimeProfile& profile) {
   }
   std::vector<graph::Op> ops = std::visit([&](const auto& shape) { return ops_of_shape(shape, row.dtype); }, asked);
   const auto* gemm = std::get_if<GemmShape>(&row.shape);
-  if (gemm && gemm->weights == "fp8-block128") ops.front().launches += static_cast<int>(profile.choices.packing_launches);
+  if (gemm) std::get<graph::Gemm>(ops.front().body).alone = !row.runtime.empty();
+  if (gemm && gemm->weights == "fp8-block128")
+    ops.front().launches += static_cast<int>(profile.choices.packing_launches);
   if (gemm && gemm->ranks > 1) {
     const double bytes = static_cast<double>(gemm->m * gemm->n) * bytes_per_element(row.dtype);
     ops.push_back(op_of(CollectiveShape{graph::CollectiveKind::all_reduce, gemm->ranks, Bytes{bytes}}, row.dtype));

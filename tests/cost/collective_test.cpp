@@ -578,6 +578,15 @@ TEST_CASE("a stack's own kernels all-reduce in one shot or in two, by size and r
   CHECK(cost(8, 256 * 1024).sent.value == Approx(2 * 7 / 8.0 * 256 * 1024));
 }
 
+TEST_CASE("a stack's all-reduce that takes the norm along may be another kernel, at a factor") {
+  Cluster c = custom8();
+  c.inside.custom->with_norm = 0.5;
+  graph::Collective sum = collective(CollectiveKind::all_reduce, 4, 1e5);
+  CHECK(collective_cost(c, sum).time().value == Approx((4 + 0.3 + 60) * kMicro));
+  sum.with_norm = true;
+  CHECK(collective_cost(c, sum).time().value == Approx((4 + 0.3 + 60) * kMicro / 2));
+}
+
 TEST_CASE("a switch that adds up takes the tensor once, where more than four ranks make that the faster") {
   Cluster c = switch8();
   c.inside.launch = Seconds{9 * kMicro};

@@ -47,6 +47,19 @@ TEST_CASE("a band of one part is 1.75 of what its error and that of all steps co
   CHECK(band.rows == 0);
 }
 
+TEST_CASE("what is borrowed widens the band, from the same cores by half", "[band]") {
+  RuntimeProfile p = profile();
+  p.hardware = "another";
+  CHECK(error_of(Part::products, p, kStep) == Approx(std::sqrt(0.1 * 0.1 + 0.1 * 0.1)));
+  p.same_die = true;
+  CHECK(error_of(Part::products, p, kStep) == Approx(std::sqrt(0.1 * 0.1 + 0.05 * 0.05)));
+  CHECK(width(band_of(p, kStep, only(Part::products), "prefill", {})) ==
+        Approx(1.75 * std::sqrt(kUnmeasured * kUnmeasured / 4 + 0.1 * 0.1 + 0.05 * 0.05)));
+  p = profile();
+  p.borrowed = "kernels of vllm";  // of this device, and another engine's
+  CHECK(error_of(Part::products, p, kStep) == Approx(std::sqrt(0.1 * 0.1 + 0.1 * 0.1)));
+}
+
 TEST_CASE("parts add up as squares, each by its share", "[band]") {
   Shares shares = only(Part::products, 0.6);
   shares[static_cast<std::size_t>(Part::format_products)] = 0.4;

@@ -54,6 +54,21 @@ TEST_CASE("micro-batches of a prompt overlap as far as the cards' launch queue g
   CHECK(in_flight(70, 4, 100, false) == Approx(in_flight(70 * 7.0 / 8, 4)));  // no weights are unpacked
 }
 
+TEST_CASE("decode of more sequences than were captured, or of longer ones, is launched as prompts are") {
+  using enum hardware::Dispatch;
+  hardware::RuntimeProfile profile;
+  profile.choices.graph_rows = 8;
+  profile.choices.graph_context = 8192;
+  estimate::Platform platform;
+  platform.profile = &profile;
+  platform.dispatch = eager;
+  platform.decode_dispatch = graph;
+  CHECK(platform.dispatch_of(false, 8, 8, 8192) == graph);
+  CHECK(platform.dispatch_of(false, 9, 9, 8192) == eager);
+  CHECK(platform.dispatch_of(false, 8, 8, 8193) == eager);
+  CHECK(platform.dispatch_of(true, 1, 100, 0) == eager);
+}
+
 TEST_CASE("of micro-batches in flight the limit counts where stages would take more") {
   const std::vector<OpEstimate> ops = {op("layer", 0)};
   // Two micro-batches of 20 s on four stages of 5 s each.

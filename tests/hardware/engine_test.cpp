@@ -193,10 +193,10 @@ TEST_CASE("kernels without an engine run under its present era", "[engine]") {
   const Device a100 = load_device("a100-sxm-80gb");
   const RuntimeProfile p = taken("a100-sxm-80gb", "vllm");
   CHECK(p.name == "vllm");
-  CHECK(p.engine == "vllm-v1");
+  CHECK(p.engine == "vllm-async");
   CHECK(p.measured_on(a100));
-  CHECK(p.title_for(a100) == "vllm-v1: kernels of vllm on a100-sxm-80gb");
-  CHECK(taken("a100-sxm-80gb", "").engine == "vllm-v1");
+  CHECK(p.title_for(a100) == "vllm-async: kernels of vllm on a100-sxm-80gb");
+  CHECK(taken("a100-sxm-80gb", "").engine == "vllm-async");
   CHECK(value(p, "step.decode") == value(taken("h100-sxm", "vllm"), "step.decode"));
   CHECK(provenance(p, "step.decode") == Provenance::assumed);
   CHECK(provenance(p, "gemm.launch") == Provenance::fitted);
@@ -208,8 +208,8 @@ TEST_CASE("kernels by themselves run under no engine that is not their own", "[e
   const RuntimeProfile a100 = load_kernels(load_device("a100-sxm-80gb"));
   CHECK(a100.engine.empty());
   CHECK(value(a100, "vector.launch") == initial("vector.launch"));
-  CHECK(load_kernels(load_device("h100-sxm")).engine == "vllm-v1");
-  CHECK(load_kernels(load_device("h200-sxm")).families == std::vector<std::string>{"nvidia-hopper"});
+  CHECK(load_kernels(load_device("h100-sxm")).engine == "vllm-async");
+  CHECK(load_kernels(load_device("h20")).families == std::vector<std::string>{"nvidia-hopper"});
   CHECK(load_kernels(load_device("mi250x")).name == "default");
 }
 
@@ -239,13 +239,23 @@ TEST_CASE("a version chooses the era on any device's kernels", "[engine]") {
   const auto era_of_name = [](const char* device, const char* name) { return taken(device, name).engine; };
   CHECK(era_of_name("a100-sxm-80gb", "vllm@0.6.3 (2024-09)") == "vllm-v0");
   CHECK(era_of_name("a100-sxm-80gb", "vllm-v0") == "vllm-v0");
-  CHECK(era_of_name("a100-sxm-80gb", "vllm@unknown") == "vllm-v1");
+  CHECK(era_of_name("a100-sxm-80gb", "vllm@unknown") == "vllm-async");
+  CHECK(era_of_name("a100-sxm-80gb", "vllm@0.4.3 (2024-06)") == "vllm-v0-2024a");
   CHECK(era_of_name("h200-sxm", "vllm@0.6") == "vllm-v0");
-  CHECK(era_of_name("h200-sxm", "vllm") == "vllm-v1");
+  CHECK(era_of_name("h200-sxm", "vllm@0.13") == "vllm-v1");
+  CHECK(era_of_name("h200-sxm", "vllm@0.14") == "vllm-async");
+  CHECK(era_of_name("h200-sxm", "vllm") == "vllm-async");
+  CHECK(era_of_name("b200-sxm", "vllm@2025-10-29") == "vllm-v1-blackwell");
+  CHECK(era_of_name("gb200", "vllm") == "vllm-async-blackwell");
+  CHECK(era_of_name("h200-sxm", "trtllm@0.5-0.6.1 (2023-12)") == "trtllm-2023");
+  CHECK(era_of_name("b200-sxm", "trtllm@0.8.1.post1") == "trtllm-dynamo");
+  CHECK(era_of_name("h200-sxm", "trtllm@2025-11-02") == "trtllm");
+  CHECK(era_of_name("b200-sxm", "trtllm@1.1.0rc2.post2") == "trtllm");
+  CHECK(era_of_name("b200-sxm", "trtllm@1.2.0rc6.post2") == "trtllm-1.2");
   CHECK(era_of_name("mi300x", "vllm@0.10.0, ROCm 6.4.1, AITER") == "vllm-aiter");
   CHECK(era_of_name("mi300x", "vllm@0.6") == "vllm-v0");
   CHECK(era_of_name("mi325x", "vllm") == "vllm-aiter");
-  CHECK(era_of_name("rtx4090", "vllm") == "vllm-v0");
+  CHECK(era_of_name("rtx4090", "vllm") == "vllm-v0-2024a");
   CHECK(era_of_name("rtx4090", "vllm@0.10") == "vllm-v1");
   const Device a100 = load_device("a100-sxm-80gb");
   const RuntimeProfile old = taken("a100-sxm-80gb", "vllm@0.6");
@@ -311,7 +321,7 @@ TEST_CASE("a tool adds its time to a step of decode, and one that was measured b
 TEST_CASE("a profile whose steps are of the era is taken as it is", "[engine]") {
   for (const auto& [device, name, version] :
        {std::tuple{"rtx4090", "vllm", "vllm@0.4.1"}, std::tuple{"h100-sxm", "vllm", "vllm@0.18.0"},
-        std::tuple{"h100-sxm", "trtllm", "trtllm@1.0.0rc3"}, std::tuple{"mi300x", "vllm", "vllm@0.10"},
+        std::tuple{"h100-sxm", "trtllm", "trtllm@1.3"}, std::tuple{"mi300x", "vllm", "vllm@0.10"},
         std::tuple{"rtx4090", "transformers", "transformers@4.40"},
         std::tuple{"a100-sxm-80gb", "vllm-v0", "vllm@0.6"}}) {
     CAPTURE(device, version);
@@ -329,16 +339,17 @@ TEST_CASE("an engine that no profile of a device is of runs on its preferred ker
   CHECK(p.title_for(card) == "sglang: kernels of vllm on rtx4090");
   CHECK(value(p, "gemm.launch") == value(taken("rtx4090", "vllm"), "gemm.launch"));
   CHECK(value(p, "host.layer") == initial("host.layer"));
-  CHECK(taken("b200-sxm", "trtllm").title_for(load_device("b200-sxm")) ==
-        "trtllm: kernels of vllm (defaults of NVIDIA Blackwell)");
-  CHECK(taken("b200-sxm", "trtllm").choices.attention == AttentionKernels::blackwell);
-  CHECK(taken("b200-sxm", "trtllm").hardware.empty());
+  CHECK(p.borrowed == "kernels of vllm");
+  CHECK(taken("b200-sxm", "trtllm").title_for(load_device("b200-sxm")) == "trtllm on b200-sxm");
+  CHECK(taken("b200-sxm", "trtllm").borrowed.empty());
+  CHECK(taken("h100-sxm", "lmdeploy").borrowed == "kernels of vllm");
   CHECK(taken("h100-sxm", "gpt-fast").choices.custom_all_reduce == 0);
 }
 
 TEST_CASE("versions and eras that are not known are said with those that are", "[engine]") {
   CHECK(refused("a100-sxm-80gb", "vllm@dev") ==
-        "no era of vllm has version 'dev' | known: vllm-v0 (from the first), vllm-v1 (from 0.8)");
+        "no era of vllm has version 'dev' | known: vllm-async (from 0.14), vllm-v0 (from 0.6), vllm-v0-2024a (from the "
+        "first), vllm-v1 (from 0.8)");
   CHECK_THAT(refused("mi300x", "vllm@0.x"), Catch::Contains("vllm-aiter (from 0.8)"));
   CHECK(refused("h100-sxm", "sglang@0.3") == "no era of sglang has version '0.3' | known: sglang (from 0.4)");
   CHECK_THAT(refused("a100-sxm-80gb", "megatron@2000"), Catch::Contains("no versions are known of runtime 'megatron'"));
@@ -349,16 +360,17 @@ TEST_CASE("versions and eras that are not known are said with those that are", "
   const auto lenient = [](const char* device, const char* name) {
     return taken(device, name, UnknownRuntime::use_default).engine;
   };
-  CHECK(lenient("a100-sxm-80gb", "vllm@dev/1234") == "vllm-v1");
+  CHECK(lenient("a100-sxm-80gb", "vllm@dev/1234") == "vllm-async");
   CHECK(lenient("a100-sxm-80gb", "megatron@2000").empty());
   CHECK(lenient("rtx4090", "sglang@0.3") == "sglang");
-  CHECK(lenient("a100-sxm-80gb", "somebody's@0.6") == "vllm-v1");
+  CHECK(lenient("a100-sxm-80gb", "somebody's@0.6") == "vllm-async");
 }
 
 TEST_CASE("a version that never was is refused with the eras there are, of rows as well", "[engine]") {
-  const std::string eras = "known: vllm-v0 (from the first), vllm-v1 (from 0.8)";
+  const std::string eras =
+      "known: vllm-async (from 0.14), vllm-v0 (from 0.6), vllm-v0-2024a (from the first), vllm-v1 (from 0.8)";
   CHECK(refused("h100-sxm", "vllm@99") == "no era of vllm has version '99' | " + eras);
-  CHECK(refused("h100-sxm", "vllm@2025-07") == "no era of vllm has version '2025-07' | " + eras);  // a date
+  CHECK(taken("h100-sxm", "vllm@2025-07").engine == "vllm-v1");  // a date
   for (const char* name : {"sglang@7.1", "trtllm@99", "transformers@2030", "vllm@2"}) {
     CHECK_THAT(refused("h100-sxm", name), Catch::Contains("no era of"));
     CHECK_THROWS_AS(taken("h100-sxm", name, UnknownRuntime::measured), Error);

@@ -345,6 +345,121 @@ TEST_CASE("kernels for Blackwell keep heads apart, in blocks of 256 rows") {
   c.attention = hardware::AttentionKernels::blackwell;
   CHECK(prompt3(call(1, 128, 0, 20, 10), c) == Approx(2.2 * (kStep3 + 1e-6)));
   CHECK(prompt3(call(1, 256, 0, 10, 10), c) == Approx(1.2 * (2 * 2 * kStep3 + 1e-6)));
+  // Keys are not divided: one block of 40 steps alone.
+  CHECK(prompt3(call(1, 128, 40 * 128 - 128, 1, 1), c) == Approx(40 * kStep3 + 1e-6));
+  // Results of 256 elements leave room for 128 rows; TensorRT-LLM's on Hopper have no more in any case.
+  AttentionCall wide = call(1, 256, 0, 10, 10);
+  wide.qk_dim = wide.v_dim = 256;
+  const double step = 2.0 * 128 * 128 * 512 / 5e12 + 128.0 * 128 / 1e10;
+  CHECK(prompt3(wide, c) == Approx(3 * step + 2e-6 + 0.2 * (2 * step + 1e-6)));
+  c.attention = hardware::AttentionKernels::xqa;
+  CHECK(prompt3(call(1, 256, 0, 10, 10), c) == Approx(3 * kStep3 + 2e-6 + 0.2 * (2 * kStep3 + 1e-6)));
+}
+
+// ---- XQA, on 10 cores with two blocks each
+
+KernelChoices xqa() {
+  KernelChoices c;
+  c.attention = hardware::AttentionKernels::xqa;
+  return c;
+}
+const ParameterValues& xqa_values() {
+  static const ParameterValues v = values_with({{decode_launch, 8e-6},
+                                                {decode_narrow_launch, 6e-6},
+                                                {decode_block, 10e-6},
+                                                {decode_narrow_block, 2e-6},
+                                                {decode_block_rate, 5e10},
+                                                {decode_head_block, 3e-6},
+                                                {decode_head_rate, 2e10},
+                                                {decode_split, 4e-6},
+                                                {decode_window, 1e-6}});
+  return v;
+}
+double token_x(const AttentionCall& a) { return decode_seconds(compute_device(), xqa_values(), xqa(), a); }
+
+TEST_CASE("XQA deals groups to two blocks a core, and has another kernel for keys of 8 bits") {
+  // 40 groups are two rounds of 20 blocks, which stream 200 keys of 512 bytes each.
+  AttentionCall a = call(10, 1, 199, 16, 4);
+  CHECK(token_x(a) == Approx(8e-6 + 2 * (10e-6 + 200 * 512 / 5e10)));
+  a.key_value_bytes = 1;
+  CHECK(token_x(a) == Approx(6e-6 + 2 * (2e-6 + 200 * 256 / 5e10)));
+  // One group of 1,280 keys: 20 parts of one step each, and joining them.
+  CHECK(token_x(call(1, 1, 1279, 8, 1)) == Approx(8e-6 + 10e-6 + 64 * 512 / 5e10 + 4e-6));
+}
+
+TEST_CASE("heads that share no keys are XQA's blocks one by one, short ones the sooner done") {
+  CHECK(has_block_per_head(call(1, 1, 0, 8, 8)));
+  CHECK(has_block_per_head(call(1, 1, 0, 64, 1)));
+  CHECK_FALSE(has_block_per_head(call(1, 1, 0, 32, 1)));
+  // 40 heads of 16 keys, half of those that take a block's whole time.
+  CHECK(token_x(call(5, 1, 15, 8, 8)) == Approx(8e-6 + 2 * 1.5e-6 + 40 * 16 * 256 / 2e11));
+}
+
+TEST_CASE("of a window in a longer sequence most of XQA's parts find nothing to do") {
+  AttentionCall a = call(2, 1, 1023, 8, 1);
+  a.window = 128;
+  CHECK(token_x(a) == Approx(8e-6 + 0.1 * 10e-6 + 128 * 512 / 5e10 + 3e-6));  // 1,024 are eight windows
+}
+
+// ---- Triton
+
+bool in_triton(const KernelChoices& c, const AttentionCall& a, bool prompts) {
+  return triton_case(c, a, prompts) != nullptr;
+}
+
+TEST_CASE("cases of attention run in Triton's kernels where a profile says so") {
+  KernelChoices c = flash3();
+  c.triton_attention = {{.head = 512}, {.head = 256, .window = true}, {.narrow = true, .prompts = true}};
+  AttentionCall a = call(1, 1, 99, 8, 1);
+  CHECK_FALSE(in_triton(c, a, false));
+  a.qk_dim = 512;
+  CHECK(in_triton(c, a, false));
+  a.qk_dim = 256;
+  CHECK_FALSE(in_triton(c, a, true));
+  a.window = 1024;
+  CHECK(in_triton(c, a, true));
+  a = call(1, 1, 99, 8, 1);
+  a.key_value_bytes = 1;
+  CHECK(in_triton(c, a, true));
+  CHECK_FALSE(in_triton(c, a, false));
+  a.element_bytes = 1;  // products in 8 bits, for which the library has a kernel
+  CHECK_FALSE(in_triton(c, a, true));
+  c.triton_attention = {{.most_grouped = 8}};
+  CHECK(in_triton(c, call(1, 1, 0, 8, 1), false));
+  CHECK_FALSE(in_triton(c, call(1, 1, 0, 16, 1), false));
+  CHECK_FALSE(in_triton(c, call(1, 1, 0, 8, 8), false));
+}
+
+TEST_CASE("Triton's prompts are whole rounds of blocks, and compute what a window hides") {
+  const ParameterValues v =
+      values_with({{triton_launch, 7e-6}, {triton_share, 0.1}, {triton_narrow_share, 0.05}, {triton_block, 1e-6}});
+  const auto time = [&](const AttentionCall& a, bool skips = false) {
+    return triton_prefill_seconds(compute_device(), v, a, skips);
+  };
+  const double key = 2.0 * 128 * 256 / 1e12;  // one key of a block of 128 rows at a tenth of a core's 10 TFLOP/s
+  // Four blocks of 10 heads are four rounds; the mean one sees 320 of 512 keys.
+  CHECK(time(call(1, 512, 0, 10, 10)) == Approx(7e-6 + 4 * (320 * key + 1e-6)));
+  AttentionCall a = call(1, 512, 0, 10, 10);
+  a.window = 128;
+  CHECK(time(a) == Approx(7e-6 + 4 * (320 * key + 1e-6)));
+  a.key_value_bytes = 1;
+  CHECK(time(a) == Approx(7e-6 + 4 * (320 * 2 * key + 1e-6)));
+  // One and a half windows and a block's rows, where the loop skips the rest.
+  a = call(1, 128, 8192 - 128, 10, 10);
+  a.key_value_bytes = 1;
+  a.window = 512;
+  CHECK(time(a, true) == Approx(7e-6 + (1.5 * 512 + 128) * 2 * key + 1e-6));
+}
+
+TEST_CASE("Triton's new tokens stream keys in at most eight parts") {
+  const ParameterValues v = values_with({{triton_launch, 7e-6}, {triton_rate, 1e10}});
+  const auto time = [&](const AttentionCall& a) { return triton_decode_seconds(compute_device(), v, a); };
+  // One block of 16 heads: 8 parts of 512 keys on 10 cores. 17 heads are two blocks.
+  CHECK(time(call(1, 1, 4095, 16, 1)) == Approx(7e-6 + 512 * 512 / 1e10));
+  CHECK(time(call(1, 1, 4095, 17, 1)) == Approx(7e-6 + 1.6 * 512 * 512 / 1e10));
+  AttentionCall narrow = call(1, 1, 4095, 16, 1);
+  narrow.key_value_bytes = 1;  // widened on the way
+  CHECK(time(narrow) == time(call(1, 1, 4095, 16, 1)));
 }
 
 TEST_CASE("narrow heads have blocks of 192 rows, wide ones steps of fewer keys") {
@@ -382,7 +497,11 @@ TEST_CASE("a window cuts the steps of FlashAttention-3, and they start anywhere"
 TEST_CASE("over keys of 8 bits queries are made narrow first, and products have a share of their own") {
   AttentionCall a = call(1, 128, 1152, 10, 10);
   a.key_value_bytes = 1;
-  CHECK(prompt3(a) == Approx(1.2 * (10 * 2.0 * 128 * 128 * 256 / 2.5e12 + 1e-6) + 3e-6));
+  // Products at a quarter of the rate in place of a half, and the same exponentials.
+  CHECK(prompt3(a) == Approx(1.2 * (10 * (2.0 * 128 * 128 * 256 / 2.5e12 + 128.0 * 128 / 1e10) + 1e-6) + 3e-6));
+  // Queries that come in 8 bits are not made narrow.
+  a.element_bytes = 1;
+  CHECK(prompt3(a) == Approx(1.2 * (10 * (2.0 * 128 * 128 * 256 / 2.5e12 + 128.0 * 128 / 1e10) + 1e-6)));
 }
 
 TEST_CASE("latent attention over a prompt has numbers of its own") {

@@ -266,6 +266,19 @@ TEST_CASE("tokens go to their experts and back by one kernel each way, up to a n
   // 100 tokens to 4 experts each, 7/8 of them elsewhere, 1000 B: 350 kB at 80 GB/s; three doublings.
   CHECK(time(100, false) == Approx(30e-6 + 40e-6 + 15e-6 + 350e3 / 80e9));
   CHECK(time(100, true) == Approx(30e-6 + 15e-6 + 350e3 / 80e9));
+  // Over the network only where the stack has kernels for that, at the network's rate.
+  const auto far = [&] {
+    graph::Collective wide = collective(CollectiveKind::all_to_all, 16, 0);
+    wide.routing = {.experts = 64, .per_token = 4, .returns = true};
+    wide.width = 1000;
+    wide.rows = 100 * 16 * graph::reached(wide.routing, 4);
+    return cost::collective_cost(driven(nodes(), profile), wide);
+  };
+  CHECK(far().algorithm != cost::Algorithm::one_shot);
+  profile.choices.exchange_network = true;
+  CHECK(far().algorithm == cost::Algorithm::one_shot);
+  const double rate = driven(nodes(), profile).between.per_device.value * 0.8 / v[index(network_share)];
+  CHECK(far().time().value == Approx(30e-6 + 4 * 5e-6 + 100 * 4 * 15 / 16.0 * 1000 / rate));
   profile.choices.exchange_tokens = 99;
   CHECK(time(100, true) == Approx(time(100, false)));
 }

@@ -163,6 +163,23 @@ TEST_CASE("a collective is five calls of the host, a kernel one for each of its 
   CHECK(host.each(kernel).value == Approx(3e-6));
 }
 
+TEST_CASE("a loop over experts is the host's for every expert that a router chooses from") {
+  const hardware::ParameterValues values = values_with({{host_experts, 5e-6}, {host_expert, 2e-6}});
+  const StepOverhead host(values, hardware::Dispatch::eager, false);
+  const graph::Op router{.name = "router", .tag = graph::Tag::router, .body = graph::Gemm{.m = 1, .n = 64, .k = 128}};
+  CHECK(host.each(router).value == Approx(5e-6 + 64 * 2e-6));
+}
+
+TEST_CASE("what an overlapped scheduler does for sequences hides behind the device") {
+  const hardware::ParameterValues values = values_with({{step_decode, 1e-4}, {step_sequence, 2e-5}});
+  const auto time = [&](double device, bool overlapped) {
+    return StepOverhead(values, hardware::Dispatch::graph, false, overlapped).time(Seconds{device}, 10, 100).value;
+  };
+  CHECK(time(5e-3, false) == Approx(1e-4 + 2e-3));
+  CHECK(time(5e-3, true) == Approx(1e-4));
+  CHECK(time(0.5e-3, true) == Approx(1e-4 + 1.5e-3));  // the device waits for the rest
+}
+
 // 1.7 ms of an A100's 312 TFLOP/s is m n k of 265.2e9.
 TEST_CASE("long products slow down by the onset, and all of them in steady load, where the profile says so") {
   const hardware::Device device = device_with_cache(40e6);

@@ -41,7 +41,7 @@ inline hardware::ParameterValues values_with(std::initializer_list<std::pair<har
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = hardware::parameter_info(i).unit == "s" ? 0 : 1;
   for (const hardware::Parameter p :
        {gemm_cache_rate, gemm_store_rate, decode_block_rate, prefill_exponential_rate, latent_prompt_exponential_rate,
-        vector_reduce_rate, vector_sampling_rate, per_watt}) {
+        decode_head_rate, triton_rate, vector_reduce_rate, vector_sampling_rate, per_watt}) {
     values[index(p)] = 1e30;
   }
   for (const auto& [p, value] : set) values[index(p)] = value;

@@ -165,5 +165,25 @@ TEST_CASE("more rows never take less time in one tile, and nothing grows by more
   }
 }
 
+TEST_CASE("outside of its engine a scale for every row takes a core some time, however short the row") {
+  ParameterValues v = values();
+  GemmCall g = call(1000, 64, 128);
+  const double without = seconds(compute_device(), v, ProductTiles::by_rows, g);
+  v[index(kFormat, FormatParameter::quantise_row)] = 1e-6;  // 1,000 rows on 10 cores
+  CHECK(seconds(compute_device(), v, ProductTiles::by_rows, g) == without);
+  g.alone = true;
+  CHECK(seconds(compute_device(), v, ProductTiles::by_rows, g) == Approx(without + 100e-6));
+}
+
+TEST_CASE("a menu behind a kernel that makes activations narrow takes that kernel longer") {
+  ParameterValues v = values();
+  v[index(kFormat, FormatParameter::launch)] = 3e-6;
+  v[index(kFormat, FormatParameter::quantise_share)] = 0.5;
+  const KernelDevice d = round_device();
+  const GemmCall g = call(1000, 64, 128);
+  const double menu = seconds(d, v, ProductTiles::menu, g);
+  CHECK(seconds(d, v, ProductTiles::quantised_menu, g) == Approx(menu + 3e-6 + 1000 * 128 * 3 / 0.5e12));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::narrow_kernel_test

@@ -380,6 +380,18 @@ TEST_CASE("a scheme may be called as other tables call it", "[measurements]") {
   CHECK(std::get<StepRow>(m.rows.at(0).of).kv == "int8");
 }
 
+TEST_CASE("of a figure that names no version the day it was measured says the era", "[measurements]") {
+  const Measurements m = parse_measurements(
+      "hardware,model,weights,runtime,engine_version,measured,batch,phase,new_tokens,context,latency_ms\n"
+      "x,qwen2.5-7b,bf16,vllm,unknown,2025-10-29,1,decode,1,9,1\n"
+      "x,qwen2.5-7b,bf16,vllm,,2025-10-29,1,decode,1,9,1\n"
+      "x,qwen2.5-7b,bf16,vllm,0.12.0,2025-10-29,1,decode,1,9,1\n",
+      "t.csv");
+  CHECK(runtime_text(m.rows[0]) == "vllm@2025-10-29");
+  CHECK(runtime_text(m.rows[1]) == "vllm@2025-10-29");
+  CHECK(runtime_text(m.rows[2]) == "vllm@0.12.0");
+}
+
 TEST_CASE("a kernel may say whose it is", "[measurements]") {
   const Measurements m = parse_measurements(
       "hardware,op,dtype,m,n,k,runtime,engine_version,latency_us\na,gemm,bf16,1,2,3,sglang,0.5.14,4\n"

@@ -231,6 +231,32 @@ TEST_CASE("latent attention: a prompt on expanded keys, new tokens on latents", 
   CHECK(work_of(m.rows[1]).kv_read.value == Approx(2.0 * 1000 * 576));
 }
 
+TEST_CASE("what a measured row by itself has and a served step has not is the profile's to say", "[op_row]") {
+  const Measurements m = rows_of(
+      "hardware,op,dtype,batch,q_len,kv_len,heads,m,n,k,weights,latency_us\n"
+      "x,mla_prefill,bf16,2,16,16,8,,,,,1\n"
+      "x,mla_module_prefill,bf16,2,16,16,8,,,,,1\n"
+      "x,gemm,bf16,,,,,1,128,128,fp8-block128,1\n"
+      "x,gemm,bf16,,,,,1,128,128,fp8,1\n");
+  hardware::RuntimeProfile profile;
+  const auto ops = [&](std::size_t row) { return ops_of(std::get<OpRow>(m.rows[row].of), profile); };
+  const auto absorbed = [&](std::size_t row) {
+    for (const graph::Op& op : ops(row)) {
+      if (const auto* a = std::get_if<graph::Attention>(&op.body)) return a->shared_kv;
+    }
+    return false;
+  };
+  CHECK_FALSE(absorbed(0));
+  profile.choices.absorbed_rows = true;  // the kernel alone
+  CHECK(absorbed(0));
+  CHECK_FALSE(absorbed(1));
+  profile.options.absorbed_prompts = true;  // and all that is served
+  CHECK(absorbed(1));
+  profile.choices.packing_launches = 4;
+  CHECK(ops(2).front().launches == 5);
+  CHECK(ops(3).front().launches == 1);
+}
+
 TEST_CASE("weights of a product are a scheme", "[op_row]") {
   CHECK_THROWS_WITH(rows_of("hardware,op,dtype,m,n,k,weights,latency_us\nx,gemm,bf16,1,2,3,int88,1\n"),
                     Catch::Contains("t.csv:2:19: ") && Catch::Contains("int88"));

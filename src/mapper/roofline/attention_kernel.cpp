@@ -313,7 +313,8 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Pro
   if (!packed) {
     constexpr double kLargeTile = 256;
     constexpr double kAccumulated = 128;  // results of a row, of which two tiles fit into a core's own memory for them
-    const bool large = library == hardware::AttentionKernels::blackwell && a.queries >= kLargeTile && a.v_dim <= kAccumulated;
+    const bool large =
+        library == hardware::AttentionKernels::blackwell && a.queries >= kLargeTile && a.v_dim <= kAccumulated;
     tile = {large ? kLargeTile : kLargeTile / 2, 128};
   }
   const double group = packed ? a.heads / a.kv_heads : 1;
@@ -340,9 +341,9 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Pro
   const double cells = tile.rows * tile.keys;
   const double products = 2 * cells * (flash3_width(a.qk_dim) + flash3_width(a.v_dim)) * d.cores / d.matrix;
   const bool expanded = kernel.narrow_share <= 0;
-  const double step = (products / (a.narrow() && !expanded ? kernel.narrow_share : kernel.share) +
-                       cells / kernel.exponential_rate) *
-                      (a.cuts() ? v[index(prefill_window)] : 1);
+  const double step =
+      (products / (a.narrow() && !expanded ? kernel.narrow_share : kernel.share) + cells / kernel.exponential_rate) *
+      (a.cuts() ? v[index(prefill_window)] : 1);
   const double whole = blocks * a.sequences * (packed ? a.kv_heads : a.heads);
   const double parts = packed ? flash3_splits(whole, longest, d.cores) : 1;
   const double each = (parts > 1 ? rounded_up(longest / parts) : longest) * step + kernel.block;
@@ -423,9 +424,9 @@ bool has_block_per_head(const AttentionCall& a) {
 }
 
 double xqa_decode_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
-  constexpr double kStep = 64;      // keys
+  constexpr double kStep = 64;  // keys
   constexpr double kUndivided = 256;
-  constexpr double kShort = 32;     // keys of which a head's block takes part of its time
+  constexpr double kShort = 32;  // keys of which a head's block takes part of its time
   constexpr double kUsualElements = 256;
   constexpr double kStartGrowth = 0.34;
   const bool alone = has_block_per_head(a);
@@ -451,13 +452,15 @@ double xqa_decode_seconds(const KernelDevice& d, const ParameterValues& v, const
   double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) /
                   (d.bandwidth * v[index(decode_memory_share)]);
   if (alone) {
-    memory = std::max(memory, a.sequences * a.heads * a.queries * keys * elements / (d.cores * v[index(decode_head_rate)]));
+    memory =
+        std::max(memory, a.sequences * a.heads * a.queries * keys * elements / (d.cores * v[index(decode_head_rate)]));
   }
   double seconds = v[index(narrow && !alone ? decode_narrow_launch : decode_launch)] +
                    overlapped(chain, memory, v[index(decode_overlap)]);
   if (parts > 1) seconds += v[index(decode_split)];
   if (a.cuts() && whole < slots) {
-    const double each = narrow ? v[index(decode_window)] * v[index(decode_narrow_block)] / wide : v[index(decode_window)];
+    const double each =
+        narrow ? v[index(decode_window)] * v[index(decode_narrow_block)] / wide : v[index(decode_window)];
     seconds += each * std::log2(a.keys() / a.window);
   }
   return seconds;
@@ -466,30 +469,31 @@ double xqa_decode_seconds(const KernelDevice& d, const ParameterValues& v, const
 // ---- Triton
 //
 // Attention by kernels in Triton (SGLang's extend_attention and decode_attention, vLLM's unified attention), which
-// stacks fall back on for what their library has no kernel for. A prompt is dealt in blocks of 128 rows of a head, 64 of
-// a wide one, in whole rounds over the cores, at one share of the peak; what a window hides is computed, but for long
-// windows over keys of fewer bits, whose loop skips it. New tokens: a block takes up to 16 heads of a group, keys are divided into at most 8
-// parts, and every core streams them at its own rate, widened on the way.
+// stacks fall back on for what their library has no kernel for. A prompt is dealt in blocks of 128 rows of a head, 64
+// of a wide one, in whole rounds over the cores, at one share of the peak; what a window hides is computed, unless the
+// loop skips it. New tokens: a block takes up to 16 heads of a group, keys are divided into at most 8 parts, and every
+// core streams them at its own rate, widened on the way.
 
-bool runs_in_triton(const KernelChoices& c, const AttentionCall& a, bool prompts) {
+const hardware::AttentionCase* triton_case(const KernelChoices& c, const AttentionCall& a, bool prompts) {
   const auto fits = [&](const hardware::AttentionCase& of) {
     const auto open = [](const std::optional<bool>& said, bool is) { return !said || *said == is; };
     return (of.head == 0 || static_cast<double>(of.head) == a.qk_dim) && open(of.window, a.window > 0) &&
            (of.most_grouped == 0 || (a.group() > 1 && a.group() <= static_cast<double>(of.most_grouped))) &&
            open(of.narrow, a.key_value_bytes < a.element_bytes) && open(of.prompts, prompts);
   };
-  return std::any_of(c.triton_attention.begin(), c.triton_attention.end(), fits);
+  const auto found = std::find_if(c.triton_attention.begin(), c.triton_attention.end(), fits);
+  return found == c.triton_attention.end() ? nullptr : &*found;
 }
 
-double triton_prefill_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
+double triton_prefill_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a, bool skips) {
   constexpr double kUsualHead = 128;
-  constexpr double kSkipped = 512;
   const bool widens = a.key_value_bytes < a.element_bytes;
   const double rows = a.qk_dim <= kUsualHead ? 128 : 64;
   const double blocks = rounded_up(a.queries / rows);
-  const double longest = widens && a.cuts() && a.window >= kSkipped ? std::min(a.keys(), 1.5 * a.window + rows) : a.keys();
+  const double longest = skips && a.cuts() ? std::min(a.keys(), 1.5 * a.window + rows) : a.keys();
   const double mean = std::min(longest, a.keys() - (blocks - 1) * rows / 2);
-  const double each = 2 * rows * (a.qk_dim + a.v_dim) * d.cores / d.matrix / v[index(widens ? triton_narrow_share : triton_share)];
+  const double each =
+      2 * rows * (a.qk_dim + a.v_dim) * d.cores / d.matrix / v[index(widens ? triton_narrow_share : triton_share)];
   const double start = v[index(triton_block)];
   const double rounds = rounded_up(a.sequences * a.heads * blocks / d.cores);
   const double bytes = query_bytes(a) + a.sequences * a.kv_heads * a.keys() * a.key_bytes();
@@ -505,8 +509,8 @@ double triton_decode_seconds(const KernelDevice& d, const ParameterValues& v, co
   const double keys = a.cuts() ? a.window : a.keys();
   const double whole = a.sequences * a.kv_heads * rounded_up(a.group() * a.queries / kHeads);
   const double parts = std::clamp(std::min(rounded_up(keys / kStep), rounded_up(2 * d.cores / whole)), 1.0, kParts);
-  const double chain = std::max(1.0, whole * parts / d.cores) * keys / parts * (a.qk_dim + a.v_dim) * kWide /
-                       v[index(triton_rate)];
+  const double chain =
+      std::max(1.0, whole * parts / d.cores) * keys / parts * (a.qk_dim + a.v_dim) * kWide / v[index(triton_rate)];
   const double bytes = query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes();
   return v[index(triton_launch)] + std::max(chain, bytes / d.bandwidth);
 }

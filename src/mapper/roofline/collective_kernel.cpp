@@ -42,6 +42,9 @@ cost::Cluster driven(const cost::Cluster& cluster, const hardware::RuntimeProfil
                       .there = Seconds{get(values, Parameter::exchange_there)},
                       .round = Seconds{get(values, Parameter::exchange_round)},
                       .share = get(values, Parameter::exchange_share) / get(values, Parameter::collective_share)};
+    if (profile.choices.exchange_network) {
+      result.experts->network = get(values, Parameter::exchange_share) / get(values, Parameter::network_share);
+    }
   }
   if (profile.choices.rings) {
     result.inside.chunks = {.copy = get(values, Parameter::collective_copy_share) * cluster.inside.per_device,

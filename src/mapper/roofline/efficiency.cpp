@@ -31,6 +31,7 @@ GemmCall call_of(const graph::Gemm& g, const cost::Work& work) {
   call.result_bytes = work.activations_written.value;
   call.second_bytes = std::max(0.0, work.bytes().value - call.first_bytes - call.result_bytes);
   call.copies = d(g.copies);
+  call.alone = g.alone;
   return call;
 }
 
@@ -101,8 +102,9 @@ bool is_decode(const graph::Attention& a) { return (a.q_tokens == 1 || a.verifie
 // By the kernel of decode: one new token per sequence, of Blackwell's generated kernels the first one as well, and with
 // CANN's a few, whose heads of a group fill no block.
 bool decodes(const graph::Attention& a, const KernelChoices& choices) {
-  return is_decode(a) || (choices.attention == hardware::AttentionKernels::blackwell && a.q_tokens == 1) || (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
-                          a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
+  return is_decode(a) || (choices.attention == hardware::AttentionKernels::blackwell && a.q_tokens == 1) ||
+         (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
+          a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
 }
 bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.v_dim; }
 // By the kernel for new tokens on latents; a prompt that stays with the latents is a prompt's of one wide head.
@@ -234,16 +236,16 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   // Shares are of the rate of 16 bits, whatever the products take.
   const KernelDevice device = on(bits(attention.activation) <= kNarrowBits ? Dtype::bf16 : attention.activation);
   const bool decode = decodes(attention, profile_.choices);
-  if (!is_latent(attention) && runs_in_triton(profile_.choices, call, !decode)) {
+  const auto* triton = is_latent(attention) ? nullptr : triton_case(profile_.choices, call, !decode);
+  if (triton != nullptr) {
     return decode ? triton_decode_seconds(device, profile_.values, call)
-                  : triton_prefill_seconds(device, profile_.values, call);
+                  : triton_prefill_seconds(device, profile_.values, call, triton->skips);
   }
   if (on_latents(attention, profile_.choices)) {
     return latent_seconds(device, profile_.values, call);
   }
-  const double seconds = decode
-                             ? decode_seconds(device, profile_.values, profile_.choices, call)
-                             : prefill_seconds(device, profile_.values, profile_.choices, call);
+  const double seconds = decode ? decode_seconds(device, profile_.values, profile_.choices, call)
+                                : prefill_seconds(device, profile_.values, profile_.choices, call);
   // Backward: five products in place of two, over the same blocks.
   return attention.backward ? 2.5 * seconds : seconds;
 }
@@ -449,8 +451,8 @@ void add_narrow(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format,
   const bool quantises = rule == hardware::ProductTiles::quantised_menu;
   if (rule == hardware::ProductTiles::menu || quantises) {
     add(set, true, format, {FormatParameter::share, FormatParameter::step});
-    add(set, quantises, format,
-        {FormatParameter::launch, FormatParameter::quantise_share, FormatParameter::quantise_row});
+    add(set, quantises, format, {FormatParameter::launch, FormatParameter::quantise_share});
+    add(set, quantises && gemm.alone, format, {FormatParameter::quantise_row});
     return add_dense(set, gemm, choices);
   }
   add(set, true, format,
@@ -492,7 +494,7 @@ void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choic
 void add_attention(ParameterSet& set, const graph::Attention& a, const KernelChoices& choices) {
   const AttentionCall call = call_of(a);
   const bool flash2 = choices.has_flash2_form();
-  if (!is_latent(a) && runs_in_triton(choices, call, !decodes(a, choices))) {
+  if (!is_latent(a) && triton_case(choices, call, !decodes(a, choices)) != nullptr) {
     return decodes(a, choices) ? add(set, true, {triton_launch, triton_rate})
                                : add_all(set, true, triton_launch, triton_memory_share);
   }
@@ -667,7 +669,7 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
       op.body,
       [&](const graph::Gemm& g) {
         all(g.m, g.n, g.k, g.batch, g.weight_matrices, g.row_tiles.front(), g.row_tiles.back(), bits(g.activation),
-            g.copies, g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
+            g.copies, g.alone ? 1 : 0, g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
         tiles(g.tiles);
       },
       [&](const graph::Attention& a) {

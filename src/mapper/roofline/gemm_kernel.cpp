@@ -369,10 +369,10 @@ ProductTime narrow_time(const KernelDevice& d, const ParameterValues& v, const K
   GemmCall narrow = g;
   narrow.first_bytes = g.m * g.k * g.batch * g.narrow_bytes;
   const auto of = [&](FormatParameter p) { return v[index(format, p)]; };
-  // A scale for each row takes a core some time, however short the row.
+  // Outside of its engine a scale for each row takes a core some time, however short the row.
   const double quantise =
       std::max((g.first_bytes + narrow.first_bytes) / (d.bandwidth * of(FormatParameter::quantise_share)),
-               g.m * g.batch / d.cores * of(FormatParameter::quantise_row));
+               (g.alone ? g.m * g.batch / d.cores : 0) * of(FormatParameter::quantise_row));
   if (rule == ProductTiles::menu || rule == ProductTiles::quantised_menu) {
     KernelDevice scaled = d;
     scaled.matrix *= of(FormatParameter::share);

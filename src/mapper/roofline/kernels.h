@@ -84,6 +84,7 @@ struct GemmCall {
   double depth_seconds = 0;  // of a core per unit of k and tile, beside the matrix engine: scales of blocks
   double copies = 0;         // sets of weights that take turns in a measurement; 0: they come from memory
   double narrow_bytes = 0;   // of an element of both operands where a narrow product takes them
+  bool alone = false;        // graph::Gemm::alone
 };
 
 // A tile of results on a cube of CANN's products, of which 16 rows are multiplied at a time.
@@ -172,8 +173,8 @@ struct AttentionCall {
 
   double keys() const { return all_keys > 0 ? all_keys : context + queries; }
   double longest_keys() const { return longest > context && all_keys <= 0 ? longest + queries : keys(); }
-  bool cuts() const { return window > 0 && window < keys(); }      // some keys are outside of the window
-  bool narrow() const { return key_value_bytes < 2; }              // products are of 8 bits
+  bool cuts() const { return window > 0 && window < keys(); }  // some keys are outside of the window
+  bool narrow() const { return key_value_bytes < 2; }          // products are of 8 bits
   double group() const { return heads / kv_heads; }
   double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head
 };
@@ -190,9 +191,10 @@ double flash3_decode_seconds(const KernelDevice& device, const ParameterValues& 
 double xqa_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
 // Whether XQA gives every query head a block of its own.
 bool has_block_per_head(const AttentionCall& call);
-// Whether Triton's kernels run it, and their times.
-bool runs_in_triton(const KernelChoices& choices, const AttentionCall& call, bool prompts);
-double triton_prefill_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
+// The case by which Triton's kernels run it, or null, and their times.
+const hardware::AttentionCase* triton_case(const KernelChoices& choices, const AttentionCall& call, bool prompts);
+double triton_prefill_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call,
+                              bool skips);
 double triton_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
 double latent_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
 // Writing the keys and values of `tokens` tokens to the cache, `width` elements of each, without a launch; bytes: read

@@ -24,7 +24,11 @@ Seconds StepOverhead::each(const graph::Op& op) const {
     each += v[index(*gemm->weights->kernel, FormatParameter::host)];
   }
   // Once per layer.
-  if (op.tag == graph::Tag::router) each += get(v, Parameter::host_experts);
+  if (op.tag == graph::Tag::router) {
+    const auto* router = std::get_if<graph::Gemm>(&op.body);
+    each += get(v, Parameter::host_experts) +
+            (router ? static_cast<double>(router->n) : 0) * get(v, Parameter::host_expert);
+  }
   return Seconds{each};
 }
 

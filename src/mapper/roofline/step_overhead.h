@@ -4,8 +4,9 @@
 //   gaps     = kernels x launch_gap
 //   host     = layers x host_layer (of a graph: host_graph_layer)
 //              + sum over kernels launched one by one of (host_launch + what views, new shapes and wrappers add)
-//              + layers of experts x host_experts, where kernels are launched one by one
+//              + layers of experts x (host_experts + experts x host_expert), where kernels are launched one by one
 //   overhead = steps x step + sequences x step_sequence + gaps + max(0, host - device - gaps)
+//   overlapped: steps x step + max(gaps + max(0, host - device - gaps), sequences x step_sequence - device)
 //
 // Launching runs ahead of the device, so that the slower of the two decides; not so where a stack is serial, of which
 // the device waits for all that the host does. A captured graph is launched as a whole;
