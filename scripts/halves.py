@@ -47,7 +47,7 @@ def sets(program):
         found = {}
         for row, predicted in zip(rows, run(program, "validate", path)["rows"]):
             if predicted["scored"]:
-                runtime = predicted["profile"].split()[0]
+                runtime = predicted["profile"].split()[0].rstrip(":")
                 found.setdefault((row["hardware"], OF_TOOLS.get(runtime, runtime)), []).append(row)
         for (hardware, runtime), members in found.items():
             if len(members) >= FEWEST:

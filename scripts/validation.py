@@ -65,20 +65,22 @@ def paragraph(text):
 
 
 def profiles():
-    """Every shipped profile that was fitted: its file's name, and its errors by group."""
+    """Every shipped profile and engine that was fitted: its file's name, the chips of its rows, and its errors by group."""
     found = []
-    for path in sorted(glob.glob(os.path.join(ROOT, "hardware", "runtimes", "*.yaml"))):
+    for path in sorted(glob.glob(os.path.join(ROOT, "hardware", "runtimes", "*.yaml"))
+                       + glob.glob(os.path.join(ROOT, "hardware", "engines", "*.yaml"))):
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        field = {key: re.search(rf'^{key}: "?([^"\n]*)"?$', text, re.M) for key in ("name", "hardware")}
-        if not field["hardware"]:
+        field = {key: re.search(rf'^{key}: "?([^"\n]*)"?$', text, re.M) for key in ("name", "hardware", "measured_on")}
+        chips = field["hardware"] or field["measured_on"]
+        if not chips:
             continue
         rows = re.search(r"^range:\n +rows: (\d+)", text, re.M)
         errors = {}
         entry = re.compile(r'- \{group: "?([^",]+)"?, rows: (\d+), mean: ([\d.e+-]+), p90: ([\d.e+-]+), bias: ([\d.e+-]+)\}')
         for group, count, mean, p90, bias in entry.findall(text):
             errors[group] = {"rows": int(count), "mean": float(mean), "p90": float(p90), "bias": float(bias)}
-        found.append({"file": os.path.basename(path)[:-len(".yaml")], "hardware": field["hardware"].group(1),
+        found.append({"file": os.path.basename(path)[:-len(".yaml")], "chips": set(re.findall(r"[\w.-]+", chips.group(1))),
                       "name": field["name"].group(1), "rows": int(rows.group(1)) if rows else 0, "errors": errors})
     return found
 
@@ -139,7 +141,7 @@ def stored_rows(chosen):
 def report(name, document, fitted):
     hardware = {row["hardware"] for row in document["rows"]}
     runtimes = {row.get("runtime") for row in document["rows"]} - {None}
-    steps = bool(runtimes)
+    steps = bool(runtimes) and "op" not in document["rows"][0]
     summary = document["summary"]
     scored = [row for row in document["rows"] if row["scored"]]
     out = [f"# {name}: predicted against measured", "", BY_HAND, "", *document["files"][0]["notes"], "",
@@ -159,7 +161,7 @@ def report(name, document, fitted):
     wanted = ("prefill", "decode") if steps else None
     chosen = [dict(profile, errors={group: error for group, error in profile["errors"].items()
                                     if (group in wanted if wanted else group not in ("prefill", "decode"))})
-              for profile in fitted if profile["hardware"] in hardware]
+              for profile in fitted if profile["chips"] & hardware]
     chosen = [profile for profile in chosen if profile["errors"]]
     if chosen:
         out += ["", "## Left out", "",
@@ -317,9 +319,9 @@ PROMISES = [
     ("A100, attention over prompts", "head layout", 0.06, ["a100-sxm-80gb-vllm"], ["attention_prefill"]),
     ("A100, attention in decode", "head layout", 0.06, ["a100-sxm-80gb-vllm"], ["attention_decode"]),
     ("A100, NCCL", "(collective, ranks)", 0.08, ["a100-sxm-80gb-vllm"], COLLECTIVES),
-    ("H100, vLLM, decode", "model", 0.08, ["h100-sxm-vllm"], ["decode"]),
-    ("H100, TensorRT-LLM, decode", "model", 0.082, ["h100-sxm-trtllm"], ["decode"]),
-    ("H100, SGLang, decode", "batch", 0.06, ["h100-sxm-sglang"], ["decode"]),
+    ("H100, vLLM, decode", "model or plan", 0.08, ["vllm-v1", "vllm-async"], ["decode"]),
+    ("H100, H200, B200, TensorRT-LLM 1.0 and 1.1, decode", "model on a device", 0.082, ["trtllm"], ["decode"]),
+    ("H100, H200, B200, SGLang, decode", "model on a device", 0.06, ["sglang"], ["decode"]),
     ("A100, vLLM 0.6, decode", "model", 0.07, ["a100-sxm-80gb-vllm-v0"], ["decode"]),
     ("A100, transformers, decode", "model", 0.15, ["a100-sxm-80gb-transformers"], ["decode"]),
     ("MI300X, vLLM, decode", "batch", 0.08, ["mi300x-vllm"], ["decode"]),
@@ -349,7 +351,7 @@ def baselines(documents, profiles_of, groups):
         for row in document["rows"]:
             kind = row.get("phase", row.get("op"))
             kinds = {kind, f"{kind} {row.get('weights') or 'dense'}"}
-            known = any(row["profile"] == f"{p['name']} on {p['hardware']}" for p in profiles_of)
+            known = any(row["hardware"] in p["chips"] and re.split(": | on ", row["profile"])[0] == p["name"] for p in profiles_of)
             if row["scored"] and known and kinds & set(groups):
                 fitted.append(abs(row["fitted_roofline_s"] / row["measured_s"] - 1))
                 bare.append(abs(row["roofline_s"] / row["measured_s"] - 1))

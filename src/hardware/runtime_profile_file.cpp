@@ -297,7 +297,8 @@ RuntimeProfile start(Reader& reader, const std::string& base) {
 
 void read_engine(Reader& reader, RuntimeProfile& p) {
   const std::string engine = reader.string_or("engine", p.engine);
-  if (engine == p.engine) return;
+  // Over another device's profile the engine's steps are told anew: they may have run on this one.
+  if (engine == p.engine && (p.range.rows > 0 || !reader.has("engine"))) return;
   try {
     const EngineEra era = load_engine(engine);  // before `p` is moved from, for there may be none
     p = with_engine(std::move(p), era);

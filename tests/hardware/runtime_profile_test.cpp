@@ -288,7 +288,8 @@ TEST_CASE("a device without a profile of its own gets its family's, else that of
     return p.name + ' ' + p.families.front();
   };
   CHECK(families("rtx3090", "") == "vllm nvidia-ampere");
-  CHECK(families("h200-sxm", "") == "vllm nvidia-hopper");
+  CHECK(families("h20", "") == "vllm nvidia-hopper");
+  CHECK(families("gb200", "sglang") == "sglang nvidia-blackwell");
   CHECK(families("mi325x", "") == "vllm amd-cdna3");
   CHECK(families("gaudi2", "llama.cpp") == "llama.cpp any");
   CHECK(families("h200-sxm", "transformers") == "transformers any");
@@ -404,10 +405,10 @@ TEST_CASE("other plans, caches, kinds of models, devices and layers on the host 
   CHECK(only([](StepSize& s) { s.kind = "experts"; }) == "model with experts (fitted dense)");
   CHECK(only([](StepSize& s) { s.layers_on_host = 3; }) == "3 layers on the host (fitted without)");
   CHECK(only([](StepSize& s) { s.device = "other"; }) == "device other (fitted on toybox)");
-  const RuntimeProfile any = profile_of("h200-sxm", "vllm");
+  const RuntimeProfile any = profile_of("gb200", "vllm");
   REQUIRE(any.hardware.empty());
-  CHECK(any.beyond_range({.weights = "bf16", .device = "h200-sxm"}) ==
-        std::vector<std::string>{"device h200-sxm (the profile is not its own)"});
+  CHECK(any.beyond_range({.weights = "bf16", .device = "gb200"}) ==
+        std::vector<std::string>{"device gb200 (the profile is not its own)"});
   const RuntimeProfile kernels =
       profile_of("a100-sxm-80gb", LLMPERF_SOURCE_DIR "/hardware/runtimes/a100-sxm-80gb-vllm.yaml");
   CHECK(kernels.beyond_range({.weights = "bf16", .device = "a100-sxm-80gb"}) ==

@@ -210,8 +210,10 @@ TEST_CASE("half of a shipped file predicts the other half as well as three const
     const char* file;
     const char* hardware;
     const char* runtime;
+    const char* profile;
   };
-  for (const Half& of : {Half{"mi300x-steps", "mi300x", "vllm"}, Half{"h100-sxm-steps", "h100-sxm", "trtllm"}}) {
+  for (const Half& of :
+       {Half{"mi300x-steps", "mi300x", "vllm", "vllm"}, Half{"h100-sxm-steps", "h100-sxm", "trtllm", "trtllm@1.0"}}) {
     INFO(of.file);
     const hardware::Device device = hardware::load_device(of.hardware);
     const std::string name = of.file;
@@ -231,9 +233,9 @@ TEST_CASE("half of a shipped file predicts the other half as well as three const
       m.rows[i].extra.resize(m.extra_columns.size());
       m.rows[i].extra[column] = i % 2 == 0 ? "" : "the other half";
     }
-    const CalibrateResult fitted = calibrate(half, device, hardware::load_runtime_profile(device, of.runtime));
+    const CalibrateResult fitted = calibrate(half, device, hardware::load_runtime_profile(device, of.profile));
     CHECK_FALSE(warns(fitted, "hardly more than its defaults"));
-    const Validation v = validate(m, of.runtime);  // for the three constants of the first half
+    const Validation v = validate(m, of.profile);  // for the three constants of the first half
     std::vector<std::size_t> rows(m.rows.size());
     std::iota(rows.begin(), rows.end(), std::size_t{0});
     std::vector<double> seconds(rows.size());
@@ -262,7 +264,7 @@ TEST_CASE("a fit that the rows determine little of says so", "[calibrate]") {
 
 TEST_CASE("rows of another era are left out of a fit, those without a version are not", "[calibrate]") {
   Measurements m = steps({"qwen1.5-1.8b", "qwen1.5-7b"});
-  REQUIRE(vllm().engine == "vllm-v0");
+  REQUIRE(vllm().engine == "vllm-v0-2024a");
   const auto version = [&](std::size_t row) -> std::string& {
     return std::get<StepRow>(m.rows[row].of).engine_version;
   };
@@ -270,7 +272,7 @@ TEST_CASE("rows of another era are left out of a fit, those without a version ar
   version(1) = "0.4.1";
   version(2) = "unknown";
   const CalibrateResult result = calibrate(m, card(), vllm(), Pull::to_fitted);
-  CHECK(warns(result, "1 rows are of other versions than vllm-v0: left out"));
+  CHECK(warns(result, "1 rows are of other versions than vllm-v0-2024a: left out"));
   CHECK(result.calibration.residuals.front().errors.rows == static_cast<std::int64_t>(m.rows.size()) - 1);
 }
 

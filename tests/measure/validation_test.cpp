@@ -63,13 +63,13 @@ TEST_CASE("a row's version chooses the era that it is predicted by", "[validatio
       parse_measurements("hardware,runtime,engine_version,model,weights,batch,phase,new_tokens,"
                          "context,latency_ms\n"
                          "a100-sxm-80gb,vllm,0.6.3 (2024-09)," +
-                             step + "\n" + "a100-sxm-80gb,vllm,0.10.0rc1," + step + "\n" +
+                             step + "\n" + "a100-sxm-80gb,vllm,0.15.0rc1," + step + "\n" +
                              "a100-sxm-80gb,vllm,unknown," + step + "\n" + "rtx4090,llama.cpp,b2000," + step + "\n",
                          "t.csv"),
       "");
   REQUIRE(v.rows.size() == 4);
   CHECK(v.rows[0].profile == "vllm-v0 on a100-sxm-80gb");
-  CHECK(v.rows[1].profile == "vllm-v1: kernels of vllm on a100-sxm-80gb");
+  CHECK(v.rows[1].profile == "vllm-async: kernels of vllm on a100-sxm-80gb");
   CHECK(v.rows[2].profile == v.rows[1].profile);
   CHECK(v.rows[3].profile.starts_with("llama.cpp-cublas: kernels of llama.cpp"));
   CHECK(v.rows[0].predicted > v.rows[1].predicted);  // whose host is serial with the device

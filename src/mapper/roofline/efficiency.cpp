@@ -253,9 +253,18 @@ double Efficiency::kernel(const graph::Attention& attention) const {
 // What of the kernel is its launch.
 double Efficiency::launch(const graph::Attention& attention) const {
   const bool flash2 = profile_.choices.has_flash2_form();
-  const Parameter p = decodes(attention, profile_.choices) ? Parameter::decode_launch
-                      : !flash2 && is_latent(attention)    ? Parameter::latent_prompt_launch
-                                                           : Parameter::prefill_launch;
+  const bool decode = decodes(attention, profile_.choices);
+  const AttentionCall call = call_of(attention);
+  if (on_latents(attention, profile_.choices)) return get(profile_.values, Parameter::latent_launch);
+  if (!is_latent(attention) && triton_case(profile_.choices, call, !decode) != nullptr) {
+    return get(profile_.values, Parameter::triton_launch);
+  }
+  const bool narrow =
+      profile_.choices.attention == hardware::AttentionKernels::xqa && call.narrow() && !has_block_per_head(call);
+  const Parameter p = decode && narrow                  ? Parameter::decode_narrow_launch
+                      : decode                          ? Parameter::decode_launch
+                      : !flash2 && is_latent(attention) ? Parameter::latent_prompt_launch
+                                                        : Parameter::prefill_launch;
   return get(profile_.values, p);
 }
 
@@ -499,7 +508,7 @@ void add_attention(ParameterSet& set, const graph::Attention& a, const KernelCho
                                : add_all(set, true, triton_launch, triton_memory_share);
   }
   if (on_latents(a, choices)) return add_all(set, true, latent_launch, latent_split);
-  if (!flash2 && is_latent(a) && !is_decode(a)) {
+  if (!flash2 && is_latent(a) && !decodes(a, choices)) {
     add(set, true, {prefill_memory_share, prefill_overlap, prefill_tail});
     add(set, call.narrow(), {prefill_quantise});
     return add_all(set, true, latent_prompt_launch, latent_token);
