@@ -123,7 +123,7 @@ SLOW = ("h100-sxm-serving", "h200-sxm-serving", "b200-sxm-serving")
 # Steps by a profile that has seen nothing of their chip: (device, by whose profile, measurements, runtime, profile). The first is for
 # the long table alone, since host times of its engines were fitted on the chip.
 FOREIGN = [
-    ("H100", "an A100's kernels", "h100-sxm-steps", "", "class-nvidia-ampere-vllm"),
+    ("H100", "an A100's kernels", "h100-sxm-steps", "", "class-nvidia-ga100-vllm"),
     ("RTX 4090", "an H100's kernels", "rtx4090-qwen1.5", "vllm", "class-nvidia-hopper-vllm"),
     ("MI300X", "defaults of any device", "mi300x-steps", "", "class-any-vllm"),
     ("Atlas 800I A2", "defaults of any device", "atlas-800i-a2-llama-2-70b", "", "class-any-default"),

@@ -372,8 +372,8 @@ def promises(documents, fitted):
 TRANSFERS = [
     ("b200-sxm-ops", "class-nvidia-blackwell-vllm", "h100-sxm-ops"),
     ("mi355x-ops", "class-amd-cdna-vllm", "mi300x-ops"),
-    ("h100-sxm-ops", "class-nvidia-ampere-vllm", "a100-sxm-80gb-ops"),
-    ("rtx4090-ops", "class-nvidia-ampere-vllm", "a100-sxm-80gb-ops"),
+    ("h100-sxm-ops", "class-nvidia-ga100-vllm", "a100-sxm-80gb-ops"),
+    ("rtx4090-ops", "class-nvidia-ga100-vllm", "a100-sxm-80gb-ops"),
 ]
 NARROW = ("fp8", "fp8-block128", "int8", "w8a8")
 
@@ -425,13 +425,13 @@ def transfers(program, documents):
 
 # Measurements by a profile that has seen nothing of their chip: (measurements, their runtime or empty, profile).
 FOREIGN = [
-    ("h100-sxm-steps", "", "class-nvidia-ampere-vllm"),
-    ("rtx4090-qwen1.5", "vllm", "class-nvidia-ampere-vllm"),
+    ("h100-sxm-steps", "", "class-nvidia-ga100-vllm"),
+    ("rtx4090-qwen1.5", "vllm", "class-nvidia-ga100-vllm"),
     ("rtx4090-qwen1.5", "vllm", "class-nvidia-hopper-vllm"),
     ("mi300x-steps", "", "class-any-vllm"),
     ("atlas-800i-a2-llama-2-70b", "", "class-any-default"),
-    ("h100-sxm-ops", "", "class-nvidia-ampere-vllm"),
-    ("rtx4090-ops", "", "class-nvidia-ampere-vllm"),
+    ("h100-sxm-ops", "", "class-nvidia-ga100-vllm"),
+    ("rtx4090-ops", "", "class-nvidia-ga100-vllm"),
 ]
 
 

@@ -237,17 +237,17 @@ double matrix_per_cycle(const Device& device) {
 
 // Small tiles are bound by what goes on beside the multiplications, at the pace of the clock: of weaker matrix engines
 // they are a larger share, up to that of the largest tiles.
-void widen_small_tiles(ParameterValues& values, double weaker) {
+void widen_small_tiles(ParameterValues& values, double weaker, bool same_generation) {
   const auto widen = [&](std::span<double> tiles) {
     for (double& share : tiles) share = std::max(share, std::min(share * weaker, tiles.back()));
   };
   constexpr std::size_t kTiles = 4;
   // A tile of 16 rows that costs most of what one of 64 does multiplies 64 (Hopper's wgmma), and so it does on much
-  // weaker engines, which take longer for that than memory and hide little of it: one row of a 32B is more than twice
-  // its reads on an H20.
+  // weaker engines of its generation, which take longer for that than memory and hide little of it: one row of a 32B is
+  // more than twice its reads on an H20.
   double& few = values[index(Parameter::gemm_share_16)];
   const double& rows_of_64 = values[index(Parameter::gemm_share_64)];
-  const bool padded = weaker > 2 && 4 * few < 1.75 * rows_of_64;
+  const bool padded = same_generation && weaker > 2 && 4 * few < 1.75 * rows_of_64;
   widen({&few, kTiles});
   if (padded) few = rows_of_64 / 4;
   if (padded) values[index(Parameter::gemm_overlap)] = 1.5;
@@ -293,9 +293,10 @@ RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const De
   }
   const double had = matrix_per_cycle(from);
   const double has = matrix_per_cycle(to);
+  const bool same_generation = from.family == to.family;
   constexpr double kAlike = 0.02;
-  if (has > 0 && had > has) widen_small_tiles(profile.values, had / has);
-  profile.same_die = from.family == to.family && std::abs(had - has) <= kAlike * had;
+  if (has > 0 && had > has) widen_small_tiles(profile.values, had / has, same_generation);
+  profile.same_die = same_generation && std::abs(had - has) <= kAlike * had;
   hold_unpacked_experts(profile, from, to);
   profile.origin = to.name;
   return profile;

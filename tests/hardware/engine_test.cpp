@@ -436,6 +436,8 @@ TEST_CASE("small tiles reach a larger share of weaker matrix engines, up to that
   profile.values[index(Parameter::gemm_share_16)] = 0.5;
   CHECK(share(carried_over(profile, h100, load_device("h20")), Parameter::gemm_share_16) == 0.95);
   profile.values[index(Parameter::gemm_share_16)] = 0.2;
+  // Other generations have products of fewer rows: 8 times less of a core, up to the largest tile's share.
+  CHECK(share(carried_over(profile, h100, load_device("rtx4090")), Parameter::gemm_share_16) == 0.95);
   // Of stronger ones nothing is known.
   CHECK(share(carried_over(profile, h100, load_device("b200-sxm")), Parameter::gemm_share_16) == 0.2);
 }

@@ -286,13 +286,13 @@ class Languages(HtmlTest):
 
     def test_reasons_and_labels_are_sentences_of_the_language(self):
         extrapolated = ["estimate", "-m", "llama-3.3-70b", "--hw", "h100-sxm", "--tp", "4", "--batch", "300", "--prompt", "64"]
-        for words, said, english in ((extrapolated, "批大小 300（拟合至 128）", "fitted up to"), (MAP_GEMM, "仅在仿真中", "in the simulation only"),
+        for words, said, english in ((extrapolated, "批大小 300（拟合至 64）", "fitted up to"), (MAP_GEMM, "仅在仿真中", "in the simulation only"),
                                      (["compare", *ESTIMATE[1:], "--against", "--runtime vllm"], "不再运行|核函数效率 × ", "does not run any more"),
                                      (VIDEO, "门控与残差", "gates and residuals"), (ESTIMATE, "上界，未校准", "upper bound")):
             text = Page(self.page(*words, language="zh")).text
             self.assertRegex(text, said)
             self.assertNotIn(english, text)
-        self.assertIn("fitted up to 128", Page(self.page(*extrapolated)).text)
+        self.assertIn("fitted up to 64", Page(self.page(*extrapolated)).text)
 
     def test_every_schema_has_a_title(self):
         known, written = {row[0] for row in labels()}, set()

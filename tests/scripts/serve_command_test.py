@@ -215,7 +215,8 @@ class Engines(Serve):
         old = self.json(*SMALL, "--engine", "vllm@0.6.3")["inputs"]
         self.assertEqual((old["engine"]["version"], old["engine"]["max_sequences"], old["engine"]["asynchronous"]), ("0.6.3", 256, False))
         self.assertEqual(old["runtime"]["engine"], "vllm-v0")
-        self.assertEqual(self.json(*SMALL, "--engine", "vllm@0.15.1")["inputs"]["runtime"]["engine"], "vllm-v1")
+        self.assertEqual(self.json(*SMALL, "--engine", "vllm@0.12.0")["inputs"]["runtime"]["engine"], "vllm-v1")
+        self.assertEqual(self.json(*SMALL, "--engine", "vllm@0.15.1")["inputs"]["runtime"]["engine"], "vllm-async")
 
     def test_the_runtime_says_the_engine(self):
         self.assertEqual(self.json(*SMALL, "--runtime", "sglang")["inputs"]["engine"]["name"], "sglang")
