@@ -41,7 +41,7 @@ struct ServingRow : ModelRow {
   // Lengths as serving::parse_lengths takes them, which a trace says otherwise; what is shared as serving::parse_prefix
   // does, empty: nothing; a file as serving::load_trace takes it, or a built-in one by name.
   std::string input, output, prefix, trace;
-  std::string prefill_plan, decode_plan;  // "tp2 ep4": where it is not the plan above, nothing predicts the row
+  std::string prefill_plan, decode_plan;  // "tp2 ep4", of replicas that have not the plan above
   std::string draft, accept;              // speculative decoding, as `--draft` has it: "mtp:3"
   std::string metric;                     // "ttft.mean", "output_tokens_per_second"
 

@@ -301,7 +301,7 @@ double query_bytes(const AttentionCall& a) {
 
 // Elements of a sequence are read wide and written as narrow as the cache.
 double narrowing_seconds(const KernelDevice& d, const AttentionCall& a, double elements, double launch) {
-  if (!a.narrow() || a.element_bytes <= a.key_value_bytes) return 0;
+  if (!a.narrow() || !a.widens()) return 0;
   return launch + a.sequences * elements * (a.element_bytes + a.key_value_bytes) / d.bandwidth;
 }
 double query_elements(const AttentionCall& a) { return a.queries * a.heads * a.qk_dim; }
@@ -423,6 +423,10 @@ bool has_block_per_head(const AttentionCall& a) {
   return a.group() <= 1 || a.group() > kMostGrouped;
 }
 
+hardware::Parameter xqa_launch(const AttentionCall& a) {
+  return a.narrow() && !has_block_per_head(a) ? decode_narrow_launch : decode_launch;
+}
+
 double xqa_decode_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
   constexpr double kStep = 64;  // keys
   constexpr double kUndivided = 256;
@@ -455,8 +459,7 @@ double xqa_decode_seconds(const KernelDevice& d, const ParameterValues& v, const
     memory =
         std::max(memory, a.sequences * a.heads * a.queries * keys * elements / (d.cores * v[index(decode_head_rate)]));
   }
-  double seconds = v[index(narrow && !alone ? decode_narrow_launch : decode_launch)] +
-                   overlapped(chain, memory, v[index(decode_overlap)]);
+  double seconds = v[index(xqa_launch(a))] + overlapped(chain, memory, v[index(decode_overlap)]);
   if (parts > 1) seconds += v[index(decode_split)];
   if (a.cuts() && whole < slots) {
     const double each =
@@ -479,7 +482,7 @@ const hardware::AttentionCase* triton_case(const KernelChoices& c, const Attenti
     const auto open = [](const std::optional<bool>& said, bool is) { return !said || *said == is; };
     return (of.head == 0 || static_cast<double>(of.head) == a.qk_dim) && open(of.window, a.window > 0) &&
            (of.most_grouped == 0 || (a.group() > 1 && a.group() <= static_cast<double>(of.most_grouped))) &&
-           open(of.narrow, a.key_value_bytes < a.element_bytes) && open(of.prompts, prompts);
+           open(of.narrow, a.widens()) && open(of.prompts, prompts);
   };
   const auto found = std::find_if(c.triton_attention.begin(), c.triton_attention.end(), fits);
   return found == c.triton_attention.end() ? nullptr : &*found;
@@ -487,13 +490,12 @@ const hardware::AttentionCase* triton_case(const KernelChoices& c, const Attenti
 
 double triton_prefill_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a, bool skips) {
   constexpr double kUsualHead = 128;
-  const bool widens = a.key_value_bytes < a.element_bytes;
   const double rows = a.qk_dim <= kUsualHead ? 128 : 64;
   const double blocks = rounded_up(a.queries / rows);
   const double longest = skips && a.cuts() ? std::min(a.keys(), 1.5 * a.window + rows) : a.keys();
   const double mean = std::min(longest, a.keys() - (blocks - 1) * rows / 2);
   const double each =
-      2 * rows * (a.qk_dim + a.v_dim) * d.cores / d.matrix / v[index(widens ? triton_narrow_share : triton_share)];
+      2 * rows * (a.qk_dim + a.v_dim) * d.cores / d.matrix / v[index(a.widens() ? triton_narrow_share : triton_share)];
   const double start = v[index(triton_block)];
   const double rounds = rounded_up(a.sequences * a.heads * blocks / d.cores);
   const double bytes = query_bytes(a) + a.sequences * a.kv_heads * a.keys() * a.key_bytes();

@@ -94,8 +94,11 @@ Bound bound_of(const ProductTime& t) {
 double strided(const graph::Vector& v) { return v.access == graph::Access::strided ? d(v.rows) * d(v.width) : 0; }
 // Of a kernel that needs all of a row before it writes: the rows; 0 of others.
 double reduced_rows(const graph::Vector& v) { return graph::vector_op(v.kind).is(graph::kByRow) ? d(v.rows) : 0; }
-double drawn(const graph::Vector& v) { return v.kind == graph::VectorKind::draw ? d(v.rows) * d(v.width) : 0; }
-double sampled(const graph::Vector& v) { return v.kind == graph::VectorKind::sampling ? d(v.rows) * d(v.width) : 0; }
+double elements_of(const graph::Vector& v, graph::VectorKind kind) {
+  return v.kind == kind ? d(v.rows) * d(v.width) : 0;
+}
+double drawn(const graph::Vector& v) { return elements_of(v, graph::VectorKind::draw); }
+double sampled(const graph::Vector& v) { return elements_of(v, graph::VectorKind::sampling); }
 double strided(const graph::Copy& c) { return c.access == graph::Access::strided ? c.write_elements : 0; }
 
 bool is_decode(const graph::Attention& a) { return (a.q_tokens == 1 || a.verifies) && a.context > 0; }
@@ -107,6 +110,9 @@ bool decodes(const graph::Attention& a, const KernelChoices& choices) {
           a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
 }
 bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.v_dim; }
+const hardware::AttentionCase* triton_of(const graph::Attention& a, const KernelChoices& choices) {
+  return is_latent(a) ? nullptr : triton_case(choices, call_of(a), !decodes(a, choices));
+}
 // By the kernel for new tokens on latents; a prompt that stays with the latents is a prompt's of one wide head.
 bool on_latents(const graph::Attention& a, const KernelChoices& choices) {
   constexpr std::int64_t kFew = 64;  // tokens
@@ -236,8 +242,7 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   // Shares are of the rate of 16 bits, whatever the products take.
   const KernelDevice device = on(bits(attention.activation) <= kNarrowBits ? Dtype::bf16 : attention.activation);
   const bool decode = decodes(attention, profile_.choices);
-  const auto* triton = is_latent(attention) ? nullptr : triton_case(profile_.choices, call, !decode);
-  if (triton != nullptr) {
+  if (const auto* triton = triton_of(attention, profile_.choices)) {
     return decode ? triton_decode_seconds(device, profile_.values, call)
                   : triton_prefill_seconds(device, profile_.values, call, triton->skips);
   }
@@ -254,14 +259,10 @@ double Efficiency::kernel(const graph::Attention& attention) const {
 double Efficiency::launch(const graph::Attention& attention) const {
   const bool flash2 = profile_.choices.has_flash2_form();
   const bool decode = decodes(attention, profile_.choices);
-  const AttentionCall call = call_of(attention);
   if (on_latents(attention, profile_.choices)) return get(profile_.values, Parameter::latent_launch);
-  if (!is_latent(attention) && triton_case(profile_.choices, call, !decode) != nullptr) {
-    return get(profile_.values, Parameter::triton_launch);
-  }
-  const bool narrow =
-      profile_.choices.attention == hardware::AttentionKernels::xqa && call.narrow() && !has_block_per_head(call);
-  const Parameter p = decode && narrow                  ? Parameter::decode_narrow_launch
+  if (triton_of(attention, profile_.choices) != nullptr) return get(profile_.values, Parameter::triton_launch);
+  const bool xqa = profile_.choices.attention == hardware::AttentionKernels::xqa;
+  const Parameter p = decode && xqa                     ? xqa_launch(call_of(attention))
                       : decode                          ? Parameter::decode_launch
                       : !flash2 && is_latent(attention) ? Parameter::latent_prompt_launch
                                                         : Parameter::prefill_launch;
@@ -503,7 +504,7 @@ void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choic
 void add_attention(ParameterSet& set, const graph::Attention& a, const KernelChoices& choices) {
   const AttentionCall call = call_of(a);
   const bool flash2 = choices.has_flash2_form();
-  if (!is_latent(a) && triton_case(choices, call, !decodes(a, choices)) != nullptr) {
+  if (triton_of(a, choices) != nullptr) {
     return decodes(a, choices) ? add(set, true, {triton_launch, triton_rate})
                                : add_all(set, true, triton_launch, triton_memory_share);
   }
@@ -517,11 +518,10 @@ void add_attention(ParameterSet& set, const graph::Attention& a, const KernelCho
     if (choices.attention == hardware::AttentionKernels::xqa) {
       const bool alone = has_block_per_head(call);
       const bool narrow = call.narrow() && !alone;
-      add(set, true, {decode_memory_share, decode_overlap, decode_split});
+      add(set, true, {xqa_launch(call), decode_memory_share, decode_overlap, decode_split});
       add(set, alone, {decode_head_block, decode_head_rate});
       add(set, !alone, {decode_block_rate});
-      add(set, narrow, {decode_narrow_launch, decode_narrow_block});
-      add(set, !narrow, {decode_launch});
+      add(set, narrow, {decode_narrow_block});
       add(set, !narrow && !alone, {decode_block});
       return add(set, call.cuts(), {decode_window});
     }

@@ -173,8 +173,9 @@ struct AttentionCall {
 
   double keys() const { return all_keys > 0 ? all_keys : context + queries; }
   double longest_keys() const { return longest > context && all_keys <= 0 ? longest + queries : keys(); }
-  bool cuts() const { return window > 0 && window < keys(); }  // some keys are outside of the window
-  bool narrow() const { return key_value_bytes < 2; }          // products are of 8 bits
+  bool cuts() const { return window > 0 && window < keys(); }      // some keys are outside of the window
+  bool narrow() const { return key_value_bytes < 2; }              // products are of 8 bits
+  bool widens() const { return key_value_bytes < element_bytes; }  // or queries are made as narrow as the cache
   double group() const { return heads / kv_heads; }
   double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head
 };
@@ -189,8 +190,9 @@ double flash3_prefill_seconds(const KernelDevice& device, const ParameterValues&
                               const AttentionCall& call);
 double flash3_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
 double xqa_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
-// Whether XQA gives every query head a block of its own.
+// Whether XQA gives every query head a block of its own, and the launch of the kernel that runs.
 bool has_block_per_head(const AttentionCall& call);
+hardware::Parameter xqa_launch(const AttentionCall& call);
 // The case by which Triton's kernels run it, or null, and their times.
 const hardware::AttentionCase* triton_case(const KernelChoices& choices, const AttentionCall& call, bool prompts);
 double triton_prefill_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call,
