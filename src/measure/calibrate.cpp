@@ -349,6 +349,39 @@ void judge(const Measurements& rows, const Calibration& c, std::span<const doubl
 // Kinds of groups that a profile stores the error of.
 constexpr std::string_view kStoredKinds[] = {"phase", "op", "scheme"};
 
+// Of what is known about numbers of another device, the shares within which they may move here.
+constexpr double kReaches[] = {1, 0.5, 0.25, 0.12, 0.06, 0.03};
+
+struct Reached {
+  FitProblem problem;
+  FitResult fitted;
+  std::vector<RowsOfText> odd;
+  CrossValidation left;
+  double error = 0;  // squares of the logarithms of predicted over measured, of rows left out, added up
+};
+
+// Of fits that reach less and less far the last that predicts rows left out about as well as any. A few rows of many
+// kinds would else lead numbers that none of them says much about into corners, where other rows are far off.
+Reached best_reach(const Measurements& rows, const FitProblem& bare, const std::vector<std::string>& labels,
+                   std::span<const double> reaches) {
+  constexpr double kAsWell = 1.05;
+  std::vector<Reached> trials;
+  for (const double reach : reaches) {
+    Reached& trial = trials.emplace_back(Reached{.problem = bare, .fitted = {}, .odd = {}, .left = {}});
+    for (FreeParameter& free : trial.problem.free) free.spread *= reach;
+    trial.odd = fit_with_offsets(rows, trial.problem, trial.fitted);
+    trial.left = cross_validate(trial.problem, trial.fitted, labels);
+    if (trial.left.folds == 0) return std::move(trials.front());  // nothing to choose by
+    for (std::size_t i = 0; i < trial.left.predicted.size(); ++i) {
+      const double off = std::log(trial.left.predicted[i] / bare.measured[i]);
+      trial.error += bare.weights[i] * off * off;
+    }
+  }
+  const double least = std::ranges::min_element(trials, {}, &Reached::error)->error;
+  return std::move(
+      *std::find_if(trials.rbegin(), trials.rend(), [&](const Reached& t) { return t.error <= kAsWell * least; }));
+}
+
 CalibrateResult fit_together(const Measurements& measurements, const hardware::Device& device,
                              const RuntimeProfile& start, Pull pull) {
   const auto pulled = [&](std::size_t p) {
@@ -408,9 +441,13 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   std::vector<double> defaults(rows.size());
   predictor.predict(problem.values, std::nullopt, defaults);
   const FitProblem bare = problem;
-  FitResult fitted;
-  const std::vector<RowsOfText> odd = fit_with_offsets(used, problem, fitted);
-  const CrossValidation left = cross_validate(problem, fitted, labels_of(used, rows));
+  const bool borrowed = pull == Pull::to_fitted && !start.measured_on(device);
+  Reached chosen =
+      best_reach(used, bare, labels_of(used, rows), borrowed ? std::span(kReaches) : std::span(kReaches, 1));
+  problem = std::move(chosen.problem);
+  const FitResult& fitted = chosen.fitted;
+  const std::vector<RowsOfText>& odd = chosen.odd;
+  const CrossValidation& left = chosen.left;
 
   for (std::size_t i = 0; i < bare.free.size(); ++i) {
     const FittedParameter& p = fitted.parameters[i];

@@ -107,6 +107,40 @@ TEST_CASE("one row of one's own card pulls the profile of its class to it", "[ca
   CHECK_THROWS_WITH(calibrate(one, device, start), Catch::Contains("a profile needs at least 3"));
 }
 
+TEST_CASE("a few rows of many kinds do not lead a profile of the class astray", "[calibrate]") {
+  const hardware::Device device = hardware::load_device("h200-sxm");
+  hardware::Device unseen = device;  // whose own profile is not to be had
+  unseen.name = "unseen";
+  const RuntimeProfile start = hardware::load_runtime_profile(unseen, "vllm");
+  REQUIRE(start.hardware.empty());
+  const std::string shipped[] = {"h200-sxm-engines"};
+  Measurements all = read_measurements(shipped);
+  std::erase_if(all.rows, [&](const Row& row) {
+    const auto* op = std::get_if<OpRow>(&row.of);
+    return op == nullptr || op->runtime != "vllm" || !untrusted(all, row).empty();
+  });
+  for (Row& row : all.rows) row.hardware = unseen.name;
+  REQUIRE(all.rows.size() > 100);
+  const auto mean_error = [&](const RuntimeProfile& profile) {
+    std::vector<std::size_t> rows(all.rows.size());
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    std::vector<double> seconds(rows.size());
+    Predictor(all, rows, unseen, profile).predict(profile.values, std::nullopt, seconds);
+    double sum = 0;
+    for (const std::size_t row : rows) sum += std::abs(seconds[row] / all.rows[row].latency.value - 1);
+    return sum / static_cast<double>(rows.size());
+  };
+  constexpr std::size_t kDraws = 6;
+  double sum = 0;
+  for (std::size_t first = 0; first < kDraws; ++first) {
+    Measurements few = all;
+    few.rows.clear();
+    for (std::size_t i = first; i < all.rows.size(); i += all.rows.size() / 20) few.rows.push_back(all.rows[i]);
+    sum += mean_error(calibrate(few, unseen, start, Pull::to_fitted).profile);
+  }
+  CHECK(sum / kDraws < 1.1 * mean_error(start));
+}
+
 TEST_CASE("a fit to several models stores its range and the errors of those left out", "[calibrate]") {
   const CalibrateResult result = calibrate(steps({"qwen1.5-1.8b", "qwen1.5-7b", "qwen1.5-14b"}), card(), vllm());
   const hardware::FittedRange& range = result.profile.range;
