@@ -30,11 +30,10 @@ FRONT = {
     "h100": ("H100, H200, B200", "vLLM, TensorRT-LLM, SGLang", "a model or plan"),
     "a100": ("A100, MI300X", "vLLM, transformers", "a model or batch"),
     "atlas": ("Atlas 800I A2", "torchair", "a batch"),
-    "cuda": ("GeForce, RTX", "llama.cpp, ExLlamaV2", "a device"),
+    "cuda": ("GeForce, RTX, H100, GB10", "llama.cpp, ExLlamaV2", "a device"),
     "apple": ("Apple", "llama.cpp, MLX", "a device"),
-    "others": ("AMD, Vulkan, CPUs", "llama.cpp", "a device"),
+    "others": ("AMD, Vulkan, CPUs", "llama.cpp", "a device or depth"),
 }
-APPLE = ("apple-m1-max", "apple-m2-ultra", "apple-m4-pro")
 
 
 def one_card(row):
@@ -42,11 +41,11 @@ def one_card(row):
 
 
 def geforce(row):
-    return one_card(row) and row["backend"].startswith("cuda") and "(CUDA, A" in row["profile"]
+    return one_card(row) and row["backend"].startswith("cuda") and re.search(r"\(CUDA, (Am|Ad|B)", row["profile"])
 
 
-def vulkan_or_rocm(row):
-    return row["backend"].startswith(("vulkan", "rocm"))
+def amd_cards(row):
+    return row["backend"].startswith(("vulkan", "rocm")) and not row["hardware"].startswith(("rtx", "strix"))
 
 
 # What profiles were fitted to: (line of the front page, device, stack, left out, profile, kinds of rows that it has errors of, the
@@ -83,21 +82,30 @@ FITTED = [
      "atlas-800i-a2-llama-2-70b", lambda r: r["runtime"] == "torchair-2024a"),
     ("cuda", "GeForce and RTX cards", "llama.cpp", "device", "class-cuda-llama.cpp", ("prefill", "decode"), "llama.cpp", geforce),
     ("cuda", "GeForce cards", "ExLlamaV2", "device", "class-cuda-exllamav2", ("decode",), "rtx-exllamav2", lambda r: True),
-    ("apple", "Apple M1 to M4", "llama.cpp", "device", "class-apple-llama.cpp", ("prefill", "decode"), "llama.cpp",
-     lambda r: r["hardware"] in APPLE),
+    ("cuda", "H100", "llama.cpp", "generation", "class-hopper-llama.cpp", ("prefill", "decode"), "llama.cpp",
+     lambda r: r["hardware"] == "h100-pcie"),
+    ("cuda", "GB10", "llama.cpp", "generation", "class-nvidia-soc-llama.cpp", ("prefill", "decode"), "llama.cpp",
+     lambda r: r["hardware"] == "gb10"),
+    ("apple", "Apple M1 to M4", "llama.cpp", "device or generation", "class-apple-llama.cpp", ("prefill", "decode"),
+     "llama.cpp", lambda r: re.match("apple-m[1-4].*(pro|max|ultra)$", r["hardware"])),
+    ("apple", "Apple M5", "llama.cpp", "generation", "class-apple10-llama.cpp", ("decode",), "llama.cpp",
+     lambda r: r["hardware"].startswith("apple-m5")),
     ("apple", "Apple M1, M2", "MLX", "device", "class-apple-mlx", ("decode",), "apple-mlx",
      lambda r: re.match("apple-m[12]", r["hardware"])),
     ("apple", "Apple M3, M4", "MLX", "device", "class-apple9-mlx", ("prefill", "decode"), "apple-mlx",
      lambda r: re.match("apple-m[34]", r["hardware"])),
-    ("others", "AMD cards and Vulkan", "llama.cpp", "device", "class-amd-llama.cpp", ("prefill", "decode"), "llama.cpp",
-     vulkan_or_rocm),
+    ("others", "AMD cards", "llama.cpp", "device or generation", "class-amd-llama.cpp", ("prefill", "decode"), "llama.cpp",
+     amd_cards),
+    ("others", "Strix Halo", "llama.cpp", "depth or experts", "class-amd-rdna35-llama.cpp-2025", ("prefill", "decode"),
+     "llama.cpp", lambda r: r["hardware"] == "strix-halo"),
+    ("others", "NVIDIA cards, Vulkan", "llama.cpp", "device", "class-vulkan-nvidia-llama.cpp", ("prefill", "decode"),
+     "llama.cpp", lambda r: r["hardware"].startswith("rtx") and r["backend"] == "vulkan"),
     ("others", "CPUs", "llama.cpp", "device", "class-cpu-llama.cpp", ("prefill", "decode"), "llama.cpp",
      lambda r: re.search("CPUs", r["profile"])),
 ]
 # Of one device, so that none could be left out: errors of the rows that were fitted.
 SEEN = [
-    ("A100", "llama.cpp", "llama.cpp", lambda r: "HBM" in r["profile"]),
-    ("GB10", "llama.cpp", "llama.cpp", lambda r: r["hardware"] == "gb10"),
+    ("A100", "llama.cpp", "llama.cpp", lambda r: "GA100" in r["profile"]),
     ("two and four cards, layers on the host", "llama.cpp", "llama.cpp", lambda r: not one_card(r)),
 ]
 # Servers under load: (line of the front page, device, stack, measurements, what no fit has seen).

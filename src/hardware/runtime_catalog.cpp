@@ -27,6 +27,7 @@ constexpr std::string_view kAnyFamily = "any";
 struct Head {
   std::string file;
   std::string name, hardware, engine, tool, workload;
+  std::string since, since_date;  // the release of the engine from which it holds; empty: from the beginning
   bool preferred = false;
   std::vector<std::string> families;
 
@@ -36,9 +37,19 @@ struct Head {
 Head read_head(const std::string& file) {
   const auto found =
       descriptor::values(descriptor::Kind::runtime, file,
-                         {"name", "hardware", "engine", "tool", "workload", "preferred", "based_on", "families"});
+                         {"name", "hardware", "engine", "tool", "workload", "preferred", "based_on", "families",
+                          "since", "since_date"});
   const auto said = [&](std::size_t i) { return join(found[i], ","); };
-  Head head{file, said(0), said(1), said(2), said(3), said(4), said(5) == "true", found[7]};
+  Head head{.file = file,
+            .name = said(0),
+            .hardware = said(1),
+            .engine = said(2),
+            .tool = said(3),
+            .workload = said(4),
+            .since = said(8),
+            .since_date = said(9),
+            .preferred = said(5) == "true",
+            .families = found[7]};
   // What somebody wrote is read whole, and what is wrong with it told, whether it will be chosen or not.
   if (!descriptor::is_built_in(descriptor::Kind::runtime, file)) head.profile();
   // Of what is based on another profile, its engine.
@@ -356,6 +367,7 @@ class Lookup {
   Lookup(const Device& device, Workload workload, const Asked& asked = {}, bool any_tool = false)
       : device_(device), language_(workload == Workload::language), heads_(heads_for(device)) {
     std::erase_if(heads_, [&](const Head& head) { return (head.workload == name(Workload::video)) == language_; });
+    keep_begun(asked);
     any_tool = any_tool && asked.tool.empty() && asked.version.empty();
     std::copy_if(heads_.begin(), heads_.end(), std::back_inserter(own_), [&](const Head& head) {
       return head.hardware == device.name && (head.tool.empty() || head.tool == asked.tool || any_tool);
@@ -472,6 +484,20 @@ class Lookup {
     return head ? std::optional(compose(head->profile(), *era, device_)) : std::nullopt;
   }
 
+  // Of kernels that changed from one release to another those of the release asked for, the last to begin first.
+  void keep_begun(const Asked& asked) {
+    std::optional<Version> version = parse_version(asked.version);
+    std::vector<std::string> eras = {asked.name};  // or the version is one's last word
+    for (const std::string& name : prefixes(asked.name)) eras.push_back(fmt::format("{}-{}", name, asked.version));
+    for (const std::string& era : eras) {
+      if (version || !contains(descriptor::names(descriptor::Kind::engine), era)) continue;
+      // An era from the beginning began before any release.
+      const EngineEra named = load_engine(era);
+      if (named.engine != era) version = parse_version(named.since_date).value_or(Version());
+    }
+    std::erase_if(heads_, [&](const Head& h) { return !has_begun(h.since, h.since_date, version); });
+    std::ranges::stable_sort(heads_, std::ranges::greater(), &Head::since_date);
+  }
   // The defaults of a family.
   std::vector<Head> classes(std::string_view family) const {
     std::vector<Head> all;

@@ -50,7 +50,8 @@ enum class Parameter : unsigned char {
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
   // ggml's kernels (ggml_kernel.cpp): products, and attention that keeps its scores in memory.
-  product_rows, product_unpack, product_experts, scores_share, scores_memory_share, scores_bytes, per_watt,
+  product_rows, product_unpack, product_experts, scores_share, scores_memory_share, scores_bytes,
+  small_heads_share, per_watt,
   // Layers of a GGUF model on several devices (estimate/schedule.h).
   split_hop, split_queue, split_kernels,
   // Routed experts where they have kernels of their own (gemm_kernel.cpp).
@@ -74,7 +75,7 @@ enum class Parameter : unsigned char {
   // Tokens on their way to experts and back, by one kernel each way (collective.cpp).
   exchange_launch, exchange_there, exchange_round, exchange_share,
   // Weights on their way from the host to the device that multiplies them (mapper/machine.h).
-  upload_share, upload_pinned_share,
+  upload_share, upload_pinned_share, host_memory_share,
   // What long kernels and steady load leave of the clock (efficiency.cpp).
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
@@ -263,6 +264,8 @@ struct KernelChoices {
   std::int64_t mxfp4_width = 0;
   std::int64_t format_granule = 1;  // rows of kernels that unpack on the way
   double clock = 1;                 // what the stack leaves of the clock that the device's peaks are at
+  std::int64_t prompt_chunk = 0;    // ggml: tokens of a prompt that attend to what is cached by their end; 0: all
+  bool head_keys = false;           // ggml: every query head reads the cached keys by itself where a step has few rows
   bool fp16_accumulate = false;     // products that may (cost::Sums) accumulate in 16 bits
   std::int64_t allocated_kv = 0;    // tokens per sequence whose cache decode reads whatever its length; 0: the present
   std::int64_t overlap_bytes = 0;   // collectives up to this size overlap products; 0: of any size

@@ -46,6 +46,8 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("format_granule", c.format_granule, 1, 4096);
   visit("mxfp4_width", c.mxfp4_width, 0, 1e9);
   visit("clock", c.clock, 0.2, 1);
+  visit("head_keys", c.head_keys, 0, 1);
+  visit("prompt_chunk", c.prompt_chunk, 0, 1e9);
   visit("fp16_accumulate", c.fp16_accumulate, 0, 1);
   visit("allocated_kv", c.allocated_kv, 0, 1e9);
   visit("overlap_bytes", c.overlap_bytes, 0, 1e12);
@@ -359,8 +361,9 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
   p.range = std::move(steps.range);
   p.range.rows = measured ? std::max(rows, p.range.rows) : rows;  // that the device's numbers were fitted to
   if (measured) return;
-  p.foreign_steps = era.measured_on.empty() ? fmt::format("{} (no steps of it were fitted)", era.name)
-                                            : fmt::format("{} on this device (its steps were fitted on {})", era.name,
+  const std::string release = era.since.empty() ? era.name : fmt::format("{} from {}", era.name, era.since);
+  p.foreign_steps = era.measured_on.empty() ? fmt::format("{} (no steps of it were fitted)", release)
+                                            : fmt::format("{} on this device (its steps were fitted on {})", release,
                                                           join(era.measured_on, ", "));
 }
 
@@ -427,6 +430,8 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
     if (!p.hardware.empty()) p.errors.clear();
   }
   read_engine(reader, p);
+  std::string since, since_date;  // by which the catalog chooses
+  read_since(reader, since, since_date);
   p.families = reader.optional_strings("families");
   p.workload =
       static_cast<Workload>(reader.choice("workload", kWorkloadNames, static_cast<std::size_t>(Workload::language)));

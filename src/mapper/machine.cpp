@@ -33,7 +33,14 @@ Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, c
     : device_(device), link_(link), pinned_(side.pinned), cluster_(cluster) {
   if (host) host_.emplace(*host);
   if (host) staging_ = host->staging;
-  if (host && side.profile) host_efficiency_.emplace(*host, *side.profile, *host_);
+  if (host && side.profile) {
+    host_profile_.emplace(*side.profile);
+    if (profile) {
+      using enum hardware::Parameter;
+      host_profile_->values[index(gemm_memory_share)] *= get(profile->values, host_memory_share);
+    }
+    host_efficiency_.emplace(*host, *host_profile_, *host_);
+  }
   if (profile && profile->choices.tile_mappings && !device.tile_array) {
     throw Error::bad_input("`runtime`: " + profile->name + " maps ops to tiles, and " + device.name + " has none");
   }

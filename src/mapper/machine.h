@@ -88,6 +88,7 @@ class Machine {
   bool pinned_;
   cost::Cluster cluster_;
   std::optional<Efficiency> efficiency_;
+  std::optional<hardware::RuntimeProfile> host_profile_;  // as it runs beside this device
   std::optional<Efficiency> host_efficiency_;
   std::unique_ptr<tile::TileMapper> tiles_;
   std::vector<Part> parts_;  // empty: one device, or several alike

@@ -74,6 +74,11 @@ bool is_gguf(const Request& request, const model::ModelFile& file) {
   return request.weights ? model::gguf_weights(*request.weights) != nullptr : file.stored.has_value();
 }
 
+// The stack whose format the weights are in, which runs them where none is asked for.
+std::string_view own_runtime(const Request& request, bool gguf) {
+  return gguf ? "llama.cpp" : request.weights.value_or("").starts_with("mlx-") ? "mlx" : "";
+}
+
 std::string option_list(const Request& request, const hardware::Device& device,
                         const hardware::RuntimeProfile* profile) {
   if (request.options) return *request.options;
@@ -111,7 +116,7 @@ std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, c
   const bool own = !request.runtime;
   // Nothing was measured on most arrays of tiles: the best mapping found stands for itself.
   if (own && device.tile_array && hardware::runtimes_of(device).empty()) return std::nullopt;
-  std::string name = own ? (gguf ? "llama.cpp" : "") : *request.runtime;
+  std::string name = own ? std::string(own_runtime(request, gguf)) : *request.runtime;
   if (request.tool) name += '+' + *request.tool;
   const auto missing = own && !request.tool ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error;
   hardware::RuntimeProfile profile = sources.profile(hw, device, name, missing, workload);
@@ -900,6 +905,13 @@ std::unique_ptr<Resolved> resolve(const Request& given, Workload workload, Sourc
   } else {
     r->file = sources.model(*request.model, request.assume.value_or(""));
     if (!request.weights) r->asked.weights = r->file.weights;
+    if (request.weights == "w8a8c8") {  // as Ascend's tools call W8A8 with a cache of 8 bits
+      r->asked.weights = "w8a8";
+      if (!request.kv) r->asked.kv = "int8";
+    }
+    // Experts stay on the host in GGUF files, whose form of mxfp4 has a name of its own.
+    const bool on_host = request.n_cpu_moe || request.cpu_moe || request.override_tensor;
+    if (on_host && request.weights == "mxfp4") r->asked.weights = "mxfp4_moe";
   }
   const std::vector<std::string> names = listed_devices(required(request.hw, "hw"));
   r->devices = static_cast<std::int64_t>(names.size());

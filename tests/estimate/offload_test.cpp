@@ -297,6 +297,29 @@ TEST_CASE("weights on the host are uploaded at a share of the link's rate, and p
   CHECK(sent(model, choices) == Approx(kSentBytes / 32e9));
 }
 
+TEST_CASE("a CPU beside a device reads what it has at a share of what it reads by itself") {
+  const model::Decoder model = model::load_decoder("llama-2-7b");
+  hardware::RuntimeProfile profile = hardware::load_runtime_profile(rtx4090(), "llama.cpp");
+  const hardware::RuntimeProfile of_host = hardware::load_runtime_profile(cpu(), "llama.cpp");
+  Choices choices = choices_for("f16");
+  choices.gpu_layers = 5;
+  choices.profile = &profile;
+  choices.host_profile = &of_host;
+  const auto read_by_host = [&](double share) {
+    profile.values[index(hardware::Parameter::host_memory_share)] = share;
+    const Estimate e = estimator(model, choices).run({1, 64, 2});
+    double seconds = 0;
+    for (const estimate::OpEstimate& op : e.phases[1].ops) {
+      if (op.op.place == graph::Place::host && op.op.tag == graph::Tag::down_proj) seconds += op.step_time().value;
+    }
+    return seconds;
+  };
+  // Products of one row are bound by the reads: twice as long at half the rate, but for their launches.
+  const double alone = read_by_host(1);
+  REQUIRE(alone > 0);
+  CHECK(read_by_host(0.5) == Approx(2 * alone).epsilon(0.03));
+}
+
 TEST_CASE(
     "a host that says what its driver brings of pageable memory replaces the share of it, and not that of pinned") {
   const model::Decoder model = model::load_decoder("llama-2-7b");
@@ -326,7 +349,10 @@ TEST_CASE("the host's ops are timed by a profile of its own, where it computes a
   choices.gpu_layers = 5;
   Estimator split = estimator(model, choices);
   REQUIRE(split.setup().host_profile == &of_host);
-  const mapper::Machine alone(cpu(), cost::make_cluster(cpu()), nullptr, {}, &of_host);
+  hardware::RuntimeProfile beside = of_host;
+  beside.values[index(hardware::Parameter::gemm_memory_share)] *=
+      get(profile.values, hardware::Parameter::host_memory_share);
+  const mapper::Machine alone(cpu(), cost::make_cluster(cpu()), nullptr, {}, &beside);
   estimate::Phase step;
   split.decode_step({1, 100, 1}, 100, step);
   int compared = 0;

@@ -130,7 +130,7 @@ TEST_CASE("an engine's part takes the place of a profile's host, and leaves its 
   CHECK(p.range.rows == 9);
   CHECK(p.range.max_batch == 8);
   CHECK(p.beyond_range({.batch = 8, .tokens = 8, .parameters = 1e9, .weights = "fp8", .device = "toybox"}) ==
-        std::vector<std::string>{"new on this device (its steps were fitted on other, third)"});
+        std::vector<std::string>{"new from 0.8 on this device (its steps were fitted on other, third)"});
 }
 
 TEST_CASE("an engine whose steps were measured on the device is measured there", "[engine]") {
@@ -288,6 +288,27 @@ TEST_CASE("a build, a date or its own name chooses an era of llama.cpp", "[engin
   CHECK(of("rx7900xt", "2026-05") == "llama.cpp-fa-amd");
 }
 
+TEST_CASE("kernels of a class that changed are those of the release asked for", "[engine]") {
+  const auto share = [](const char* device, const std::string& runtime) {
+    return value(taken(device, runtime.c_str()), "format.q4_k.share");
+  };
+  // Radeon cards multiply in 8 bits on matrix units from December 2025 on.
+  CHECK(share("rx7900xtx", "llama.cpp-rocm") > 1.5 * share("rx7900xtx", "llama.cpp-rocm@2025-11"));
+  CHECK(share("rx7900xtx", "llama.cpp-rocm@b7400") == share("rx7900xtx", "llama.cpp-rocm@2026-05"));
+  CHECK(share("rx7900xtx", "llama.cpp-rocm@b7399") == share("rx7900xtx", "llama.cpp-rocm@2024-01"));
+  CHECK(share("rx7900xtx", "llama.cpp-rocm@mmq") == share("rx7900xtx", "llama.cpp-rocm@2025-01"));
+  CHECK(share("strix-halo", "llama.cpp-fa-amd") == share("strix-halo", "llama.cpp"));
+  CHECK(share("strix-halo", "llama.cpp-cublas") == share("strix-halo", "llama.cpp@2024-01"));
+  // K-quants leave the vector kernel earlier from August 2026 on, on Blackwell earlier than on Ada.
+  const auto rows = [](const char* device, const char* runtime) {
+    return taken(device, runtime).choices.few_rows[static_cast<std::size_t>(FormatKernel::q4_k)];
+  };
+  CHECK(rows("rtx4090", "llama.cpp@2026-07") == 8);
+  CHECK(rows("rtx4090", "llama.cpp@2026-08") == 7);
+  CHECK(rows("rtx5070", "llama.cpp") == 5);
+  CHECK(rows("rtx3090", "llama.cpp") == 8);
+}
+
 TEST_CASE("flash attention is on where an era has it on", "[engine]") {
   CHECK_FALSE(taken("rtx3090", "llama.cpp@b4000").options.flash_attention);
   CHECK(taken("rtx3090", "llama.cpp@b6325").options.flash_attention);
@@ -299,8 +320,8 @@ TEST_CASE("a backend has kernels of its own under the same eras", "[engine]") {
   CHECK(taken("rtx3090", "llama.cpp-vulkan@b4000").name == "llama.cpp-vulkan");
   CHECK(taken("rtx3090", "llama.cpp-vulkan@b4000").engine == "llama.cpp-mmq");
   CHECK(taken("rtx3090", "llama.cpp-cuda@b4000").name == "llama.cpp");
-  const double hip = value(taken("rx7900xt", "llama.cpp-rocm"), "format.q4_0.share");
-  CHECK(hip < value(taken("rx7900xt", "llama.cpp-vulkan"), "format.q4_0.share"));
+  const double hip = value(taken("rx7900xt", "llama.cpp-rocm@2025-11"), "format.q4_0.share");
+  CHECK(hip < value(taken("rx7900xt", "llama.cpp-vulkan@2025-11"), "format.q4_0.share"));
 }
 
 TEST_CASE("a tool adds its time to a step of decode, and one that was measured by itself has its own profile",

@@ -135,7 +135,15 @@ TEST_CASE("from a number of rows on weights are unpacked to 16 bits first") {
 TEST_CASE("products with the cache read it once for all heads of a group") {
   // [4, 100] x [100, 1000]: 0.8 MFLOP at 100 TFLOP/s are 8 ns; 0.2 MB at a quarter of 1 TB/s.
   const GemmCall g{4, 1000, 100, 1, 0, 0.2e6, 0};
-  CHECK(scores_time(device(), values(), g).seconds == Approx(1e-6 + std::hypot(8e-9, 0.8e-6)));
+  CHECK(scores_time(device(), values(), {}, g).seconds == Approx(1e-6 + std::hypot(8e-9, 0.8e-6)));
+  // Where heads do not share what they read, the keys of a group come once for each of its heads, but not those of a
+  // prompt.
+  hardware::KernelChoices apart;
+  apart.head_keys = true;
+  CHECK(scores_time(device(), values(), apart, g).seconds == Approx(1e-6 + std::hypot(8e-9, 0.8e-6 * g.m)));
+  GemmCall prompt = g;
+  prompt.m = 512;
+  CHECK(scores_time(device(), values(), apart, prompt).seconds == scores_time(device(), values(), {}, prompt).seconds);
 }
 
 TEST_CASE("attention goes through a prompt in micro-batches over what is cached by then, in blocks of 256 keys") {
@@ -148,6 +156,13 @@ TEST_CASE("attention goes through a prompt in micro-batches over what is cached 
   const double compute = 2.0 * 8 * 128 * 512 * (512 + 1024) / 1e14;
   const double memory = 2.0 * (512 + 1024) * 128 * 2 / 0.5e12;
   CHECK(ggml_attention_seconds(device(), values(), a, 512) == Approx(2e-6 + std::hypot(compute, memory)));
+  // Of small heads a kernel may hold more at a time.
+  hardware::ParameterValues twice = values();
+  twice[index(hardware::Parameter::small_heads_share)] = 2;
+  CHECK(ggml_attention_seconds(device(), twice, a, 512) == Approx(2e-6 + std::hypot(compute / 2, memory)));
+  a.qk_dim = a.v_dim = 128;
+  CHECK(ggml_attention_seconds(device(), twice, a, 512) == ggml_attention_seconds(device(), values(), a, 512));
+  a.qk_dim = a.v_dim = 64;
   a.queries = 1;
   a.context = 300;  // 301 keys: two blocks
   CHECK(ggml_attention_seconds(device(), values(), a, 0) ==

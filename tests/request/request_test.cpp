@@ -350,6 +350,25 @@ TEST_CASE("weights are those that a model's name says, unless the request says o
   CHECK(weights("Qwen/Qwen3-8B") == "bf16");
 }
 
+TEST_CASE("a format of weights says which stack runs it, and a name of two says both") {
+  Sources sources;
+  const auto asked = [&](const std::string& hw, const std::string& weights, const std::string& more = "") {
+    return resolve(read(fmt::format(R"({{"hw": "{}", "model": "gpt-oss-20b", "weights": "{}"{}}})", hw, weights, more)),
+                   sources);
+  };
+  CHECK(asked("apple-m4-max", "mlx-q4")->profile->name == "mlx");
+  CHECK(asked("apple-m4-max", "mlx-q4", R"(, "runtime": "default")")->profile->name == "default");
+  CHECK(asked("apple-m4-max", "q4_0")->profile->name == "llama.cpp");
+  CHECK(asked("rtx4090", "mlx-q4")->profile->name == "vllm");  // which MLX does not run on
+  // Experts stay on the host in GGUF's form of mxfp4.
+  const auto offloaded = asked("rtx4090", "mxfp4", R"(, "n_cpu_moe": 4)");
+  CHECK(std::get<Generation>(offloaded->work).estimator->setup().execution.weights.name == "mxfp4_moe");
+  CHECK(asked("rtx4090", "mxfp4")->profile->name == "vllm");
+  const auto both = asked("ascend-910b2", "w8a8c8");
+  CHECK(std::get<Generation>(both->work).estimator->setup().execution.weights.name == "w8a8");
+  CHECK(std::get<Generation>(both->work).estimator->setup().execution.kv.name() == "int8");
+}
+
 TEST_CASE("a price is a number of USD, another currency, or a file", "[request]") {
   CHECK(parse_price("2.5")->amount == 2.5);
   CHECK(parse_price("2.5")->currency == "USD");

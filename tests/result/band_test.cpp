@@ -119,7 +119,7 @@ TEST_CASE("a profile of single kernels has a band of these for steps") {
 TEST_CASE("an engine whose steps were fitted on another device is a way beyond, and widens the band") {
   const Said said({.hardware = "a100-sxm-80gb"});
   REQUIRE_FALSE(said.beyond.empty());
-  CHECK(said.beyond.front() == "vllm-async on this device (its steps were fitted on h100-sxm)");
+  CHECK(said.beyond.front() == "vllm-async from 0.14 on this device (its steps were fitted on h100-sxm)");
   REQUIRE(said.decode);
   CHECK(said.decode->rows == 0);
   CHECK(said.decode->p90 > Said({.hardware = "h100-sxm"}).decode->p90);

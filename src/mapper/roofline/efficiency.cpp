@@ -229,7 +229,7 @@ KernelDevice Efficiency::on_unpacked(Dtype activation) const {
 
 ProductTime Efficiency::ggml_kernel(const graph::Gemm& gemm, const GemmCall& call) const {
   const KernelDevice device = on_unpacked(gemm.activation);
-  if (!gemm.weights) return scores_time(device, profile_.values, call);
+  if (!gemm.weights) return scores_time(device, profile_.values, profile_.choices, call);
   const FormatKernel format = gemm.weights->kernel.value_or(FormatKernel::wide);
   return ggml_time(device, profile_.values, profile_.choices, format, call, gemm.weight_matrices > 1);
 }
@@ -237,7 +237,8 @@ ProductTime Efficiency::ggml_kernel(const graph::Gemm& gemm, const GemmCall& cal
 double Efficiency::kernel(const graph::Attention& attention) const {
   const AttentionCall call = call_of(attention);
   if (profile_.choices.ggml) {
-    return ggml_attention_seconds(on_unpacked(attention.activation), profile_.values, call, d(attention.query_tile));
+    const double tile = attention.query_tile > 0 ? d(attention.query_tile) : d(profile_.choices.prompt_chunk);
+    return ggml_attention_seconds(on_unpacked(attention.activation), profile_.values, call, tile);
   }
   // Shares are of the rate of 16 bits, whatever the products take.
   const KernelDevice device = on(bits(attention.activation) <= kNarrowBits ? Dtype::bf16 : attention.activation);
@@ -477,7 +478,8 @@ bool is_ggml(const graph::Op& op) {
          op.tag == graph::Tag::softmax;
 }
 void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choices) {
-  if (std::holds_alternative<graph::Attention>(op.body)) {
+  if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
+    add(set, call_of(*attention).small_heads(), {small_heads_share});
     return add(set, true, {decode_launch, prefill_share, decode_memory_share});
   }
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);

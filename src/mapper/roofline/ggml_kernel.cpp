@@ -107,11 +107,13 @@ ProductTime ggml_time(const KernelDevice& d, const ParameterValues& v, const Ker
   return {launch + overlapped(loaded.seconds, compute, overlap), loaded.unpacking + compute, loaded.memory, 0, launch};
 }
 
-ProductTime scores_time(const KernelDevice& d, const ParameterValues& v, const GemmCall& g) {
+ProductTime scores_time(const KernelDevice& d, const ParameterValues& v, const KernelChoices& c, const GemmCall& g) {
   constexpr double kOverlap = 2;
+  constexpr double kVectorRows = 16;  // the heads of a group, of one token; more rows multiply in tiles
+  const double reads = c.head_keys && g.m <= kVectorRows ? g.m : 1;
   const double launch = v[index(gemm_launch)];
   const double compute = 2 * elements(g) / (d.unpacked * v[index(scores_share)]);
-  const double memory = g.second_bytes / (d.bandwidth * v[index(scores_memory_share)]);
+  const double memory = reads * g.second_bytes / (d.bandwidth * v[index(scores_memory_share)]);
   return {launch + overlapped(compute, memory, kOverlap), compute, memory, 0, launch};
 }
 
@@ -129,8 +131,8 @@ double ggml_attention_seconds(const KernelDevice& d, const ParameterValues& v, c
     pairs += some * keys;
     read += keys;
   }
-  const double compute =
-      2 * a.sequences * a.heads * (a.qk_dim + a.v_dim) * pairs / (d.unpacked * v[index(prefill_share)]);
+  const double share = v[index(prefill_share)] * (a.small_heads() ? v[index(small_heads_share)] : 1);
+  const double compute = 2 * a.sequences * a.heads * (a.qk_dim + a.v_dim) * pairs / (d.unpacked * share);
   const double memory = a.sequences * a.kv_heads * read * a.key_bytes() / (d.bandwidth * v[index(decode_memory_share)]);
   return v[index(decode_launch)] + overlapped(compute, memory, kOverlap);
 }

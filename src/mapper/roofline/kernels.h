@@ -177,6 +177,7 @@ struct AttentionCall {
   bool narrow() const { return key_value_bytes < 2; }              // products are of 8 bits
   bool widens() const { return key_value_bytes < element_bytes; }  // or queries are made as narrow as the cache
   double group() const { return heads / kv_heads; }
+  bool small_heads() const { return qk_dim <= 64; }  // of which ggml's kernels hold more at a time
   double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head
 };
 
@@ -227,7 +228,8 @@ bool has_own_wide(const KernelChoices& choices);
 ProductTime ggml_time(const KernelDevice& device, const ParameterValues& values, const KernelChoices& choices,
                       FormatKernel format, const GemmCall& call, bool experts);
 // A product with the cache where the scores are kept in memory; call.second_bytes: of the cache.
-ProductTime scores_time(const KernelDevice& device, const ParameterValues& values, const GemmCall& call);
+ProductTime scores_time(const KernelDevice& device, const ParameterValues& values, const KernelChoices& choices,
+                        const GemmCall& call);
 // Attention in one kernel, of `tile` rows of queries after one another (0: of all at once).
 double ggml_attention_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call,
                               double tile);

@@ -28,7 +28,7 @@ namespace {
 
 // clang-format off
 #define LLMPERF_ONEDNN_FUNCTIONS(X)                                                                            \
-  X(version) X(engine_create) X(engine_destroy) X(stream_create) X(stream_destroy)                             \
+  X(version) X(get_effective_cpu_isa) X(engine_create) X(engine_destroy) X(stream_create) X(stream_destroy)    \
   X(memory_desc_init_by_strides) X(memory_desc_get_size) X(memory_create) X(memory_destroy)                    \
   X(matmul_desc_init) X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_output_scales)   \
   X(primitive_attr_set_scratchpad_mode) X(primitive_desc_create) X(primitive_desc_destroy)                     \
@@ -351,9 +351,22 @@ std::string onednn_name(std::string& why_not) {
   return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch, library->library.path());
 }
 
+namespace {
+
+// Without VNNI two products of 8 bits are added up in 16, where the sum of two large ones is cut off (oneDNN's
+// developer guide, "Nuances of int8 computations").
+bool cuts_sums_off(dnnl_cpu_isa_t isa) {
+  return isa == dnnl_cpu_isa_sse41 || isa == dnnl_cpu_isa_avx || isa == dnnl_cpu_isa_avx2 ||
+         isa == dnnl_cpu_isa_avx512_core;
+}
+
+}  // namespace
+
 Product make_onednn_product(const Workshop& shop, const GemmPlan& plan) {
   const auto& [library, reason] = loaded_onednn();
   require(library.has_value(), reason);
+  require(plan.input != Element::s8 || !cuts_sums_off(library->get_effective_cpu_isa()),
+          "oneDNN: products of 8 bits are not implemented for this processor: it has no VNNI, and sums are cut off");
   auto op = std::make_unique<Operation>(shop, plan.copies);
   const auto made = std::make_shared<OneDnnProduct>(shop, plan, *library, *op);
   // Loops that are there to compare with: Eigen is faster.
