@@ -35,10 +35,9 @@ struct Head {
 };
 
 Head read_head(const std::string& file) {
-  const auto found =
-      descriptor::values(descriptor::Kind::runtime, file,
-                         {"name", "hardware", "engine", "tool", "workload", "preferred", "based_on", "families",
-                          "since", "since_date"});
+  const auto found = descriptor::values(
+      descriptor::Kind::runtime, file,
+      {"name", "hardware", "engine", "tool", "workload", "preferred", "based_on", "families", "since", "since_date"});
   const auto said = [&](std::size_t i) { return join(found[i], ","); };
   Head head{.file = file,
             .name = said(0),
