@@ -19,8 +19,9 @@ namespace {
 const std::set<std::string> kRepeatedHead = {"qwen3-0.6b", "qwen3-1.7b"};
 
 const std::set<std::string> kWithoutArchitecture = {
-    "deepseek-v4-flash", "gpt-j-6b",   "kimi-k3",         "longcat-flash", "mimo-7b",
-    "minimax-m1",        "minimax-m3", "minimax-text-01", "opt-6.7b",      "ring-mini-linear-2.0"};
+    "deepseek-v4-flash",   "gpt-j-6b",        "kimi-k3",      "longcat-flash", "mimo-7b",     "minimax-m1",
+    "minimax-m3",          "minimax-text-01", "nemotron-22b", "nemotron-340b", "nemotron-8b", "opt-6.7b",
+    "ring-mini-linear-2.0"};
 
 void check_same_cost(const Decoder& read, const Decoder& original) {
   CHECK(read.hidden == original.hidden);
