@@ -374,8 +374,8 @@ class Wrong(Replay):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
         time.sleep(3)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=self.seconds)
-        self.assertEqual(process.returncode, 130)
+        _, told = process.communicate(timeout=self.seconds)
+        self.assertEqual(process.returncode, 130, told)
         self.assertGreater(len(self.rows("part.csv")), 0)
         self.assertLess(len(self.rows("part.csv")), 77)
 

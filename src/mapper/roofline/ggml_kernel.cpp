@@ -109,8 +109,8 @@ ProductTime ggml_time(const KernelDevice& d, const ParameterValues& v, const Ker
 
 ProductTime scores_time(const KernelDevice& d, const ParameterValues& v, const KernelChoices& c, const GemmCall& g) {
   constexpr double kOverlap = 2;
-  constexpr double kVectorRows = 16;  // the heads of a group, of one token; more rows multiply in tiles
-  const double reads = c.head_keys && g.m <= kVectorRows ? g.m : 1;
+  constexpr double kGroupRows = 16;  // the heads of a group, of one token; more rows multiply in tiles
+  const double reads = c.head_keys && g.m <= kGroupRows ? g.m : 1;
   const double launch = v[index(gemm_launch)];
   const double compute = 2 * elements(g) / (d.unpacked * v[index(scores_share)]);
   const double memory = reads * g.second_bytes / (d.bandwidth * v[index(scores_memory_share)]);
