@@ -36,6 +36,16 @@ FRONT = {
 }
 
 
+# Profiles of training, whose errors are of sites left out, and of one site's runs of models left out.
+TRAINING = (("A100", "PyTorch FSDP", "class-nvidia-ga100-pytorch-fsdp"), ("H100", "PyTorch FSDP, 2023", "class-nvidia-hopper-pytorch-fsdp-2023"),
+            ("H100, H200", "PyTorch FSDP, 2024", "class-nvidia-hopper-pytorch-fsdp"), ("H100, H200", "Megatron core", "class-nvidia-hopper-megatron"),
+            ("B200, GB200, GB300", "Megatron core", "class-nvidia-blackwell-megatron"),
+            ("GB200, GB300", "Megatron core from 26.06", "class-nvidia-blackwell-megatron-26.06"),
+            ("A100", "transformers, PEFT", "class-nvidia-ga100-transformers-peft"), ("MI300X, MI325X", "Megatron core", "class-amd-megatron"),
+            ("TPU v5e", "MaxText", "class-google-tpu-maxtext"), ("TPU v6e", "MaxText", "class-tpu-256-maxtext"),
+            ("910B3", "MindSpeed", "class-ascend-mindspeed"))
+
+
 def one_card(row):
     return row.get("n_gpu", 1) == 1 and row.get("gpu_layers") is None
 
@@ -270,6 +280,10 @@ def long_tables():
         error = errors_of(profile)[kind]
         of_steps.append([device, stack, kind, "all" if kind == "training" else "a length", str(error["rows"]), percent(error["mean"]),
                          percent(error["p90"]), "-"])
+    for device, stack, profile in TRAINING:
+        for kind, error in errors_of(profile).items():
+            if kind.startswith("training") and error["rows"]:
+                of_steps.append([device, stack, kind, "sites or models", str(error["rows"]), percent(error["mean"]), percent(error["p90"]), "-"])
     of_servers = [[device, stack, without, figures.count(), figures.mean(), "-" if figures.median is None else percent(figures.median)]
                   for _, device, stack, without, figures in servers()]
     of_chips = [[device, whose, figures.count(), figures.mean(), percent(figures.median), figures.covered()]
@@ -289,6 +303,8 @@ def standing():
     """How many of the built-in devices there are measurements of, by the shipped sets."""
     steps, kernels = set(), set()
     for path in glob.glob(os.path.join(MEASUREMENTS, "*.csv")):
+        if os.path.basename(path) == "training.csv":
+            continue  # neither steps of inference nor kernels
         with open(path, encoding="utf-8") as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
         (steps if "model" in rows[0] else kernels).update(row["hardware"] for row in rows)

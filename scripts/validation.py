@@ -33,7 +33,8 @@ MANY = 16  # groups of one kind, of which only the worst are shown
 SHOWN = 8
 KINDS = {"runtime_phase": "runtime, phase", "batch_band": "batch", "runtime_batch_band": "runtime, batch",
          "metric_hardware": "figure, device", "metric_model": "figure, model", "metric_tp": "figure, TP",
-         "metric_load": "figure, load", "m_band": "rows of gemm", "scheme": "op, weights", "layout": "heads", "experts": "experts", "site": "weight matrix (n, k)"}
+         "metric_load": "figure, load", "hardware_runtime": "device, stack",
+         "hardware_precision": "device, products", "hardware_task": "device, task", "hardware_source": "device, source", "m_band": "rows of gemm", "scheme": "op, weights", "layout": "heads", "experts": "experts", "site": "weight matrix (n, k)"}
 BY_HAND = "<!-- Written by scripts/validation.py; edit that. -->"
 
 
@@ -55,6 +56,8 @@ def signed(share):
 
 
 def seconds(value):
+    if value is None:
+        return "-"
     for unit, scale in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
         if value >= scale or unit == "us":
             return f"{float(f'{value / scale:.3g}'):g} {unit}"
@@ -72,7 +75,8 @@ def profiles():
         with open(path, encoding="utf-8") as file:
             text = file.read()
         field = {key: re.search(rf'^{key}: "?([^"\n]*)"?$', text, re.M) for key in ("name", "hardware", "measured_on")}
-        chips = field["hardware"] or field["measured_on"]
+        families = re.search(r"^workload: training\nfamilies: \[([^\]]*)\]", text, re.M)
+        chips = field["hardware"] or field["measured_on"] or families
         if not chips:
             continue
         rows = re.search(r"^range:\n +rows: (\d+)", text, re.M)
@@ -81,7 +85,8 @@ def profiles():
         for group, count, mean, p90, bias in entry.findall(text):
             errors[group] = {"rows": int(count), "mean": float(mean), "p90": float(p90), "bias": float(bias)}
         found.append({"file": os.path.basename(path)[:-len(".yaml")], "chips": set(re.findall(r"[\w.-]+", chips.group(1))),
-                      "name": field["name"].group(1), "rows": int(rows.group(1)) if rows else 0, "errors": errors})
+                      "name": os.path.basename(path)[:-len(".yaml")] if families else field["name"].group(1),
+                      "trains": bool(families), "rows": int(rows.group(1)) if rows else 0, "errors": errors})
     return found
 
 
@@ -119,6 +124,10 @@ def measurement(row):
                 else row.get("trace", ""))
         parts = [row["runtime"], row["model"], row["weights"], f"tp {row['tp']}", load, row.get("input", ""),
                  f"-> {row['output']}" if row.get("output") else "", row["metric"]]
+    elif row.get("gpus"):
+        plan = [f"{axis} {row[axis]}" for axis in ("tp", "pp", "cp", "ep") if row.get(axis)]
+        parts = [row["framework"], row["model"], f"{row['gpus']} x {row['hardware']}", row["precision"], row["task"], *plan,
+                 row.get("dp_mode", ""), f"{row['gbs']} x {row['seq']} by {row['mbs']}", row.get("recompute", "")]
     elif row.get("model"):
         parts = [row["runtime"], row["model"], row["weights"], row.get("execution", ""),
                  row.get("options", "").replace("+", " + "), f"batch {row['batch']}", row["phase"],
@@ -158,10 +167,11 @@ def report(name, document, fitted):
                  list(group_rows(document))), "",
            paragraph("inside: rows in the band that nine of ten are to be in, which is a factor of that much wide to either side "
                      "on the median (docs/validation.md).")]
-    wanted = ("prefill", "decode") if steps else None
-    chosen = [dict(profile, errors={group: error for group, error in profile["errors"].items()
-                                    if (group in wanted if wanted else group not in ("prefill", "decode"))})
-              for profile in fitted if profile["chips"] & hardware]
+    trained = "gpus" in document["rows"][0]
+    def wanted(group):
+        return group.startswith("training") if trained else (group in ("prefill", "decode")) == steps
+    chosen = [dict(profile, errors={group: error for group, error in profile["errors"].items() if wanted(group) and error["rows"]})
+              for profile in fitted if (profile["trains"] if trained else profile["chips"] & hardware and not profile["trains"])]
     chosen = [profile for profile in chosen if profile["errors"]]
     if chosen:
         out += ["", "## Left out", "",
@@ -178,7 +188,7 @@ def report(name, document, fitted):
         out += ["", "## Listed, not scored", "",
                 table(["line", ":measurement", "measured", "predicted", "error", ":why"],
                       [[str(row["line"]), measurement(row), seconds(row["measured_s"]), seconds(row["predicted_s"]),
-                        signed(row["error"]), row["remark"]] if row["predicted_s"] is not None
+                        signed(row["error"]), row["remark"]] if row["predicted_s"] is not None and row["error"] is not None
                        else [str(row["line"]), measurement(row), seconds(row["measured_s"]), "-", "-", row["remark"]]
                        for row in doubtful])]
     return "\n".join(out) + "\n"
@@ -204,7 +214,7 @@ PLOT = {"width": 720, "height": 260, "left": 56, "right": 24, "top": 10, "bottom
 
 
 def reason(row):
-    if row.get("metric"):
+    if row.get("metric") or row.get("gpus"):
         return "not explained"
     for op, condition, text in REASONS:
         if (row.get("op") or row["phase"]).startswith(op) and condition(row):
@@ -272,7 +282,7 @@ def residual_page(name, document):
     rows = [row for row in document["rows"] if row["scored"] and row["measured_s"] > 0]
     kinds = {}
     for row in rows:
-        kind = row.get("op") or row.get("metric") or f"{row['runtime']} {row['phase']}"
+        kind = row.get("op") or row.get("metric") or (row["hardware"] if row.get("gpus") else f"{row['runtime']} {row['phase']}")
         if row.get("weights") and row.get("op"):
             kind += " " + row["weights"]
         kinds.setdefault(kind, []).append(row)

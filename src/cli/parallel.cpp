@@ -80,7 +80,18 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   const model::ModelFile file = model::load_model(*f.request.model, f.request.assume.value_or(""));
   if (file.decoder.encoder) context.refuse({"--kv", "--phase"}, "an encoder caches nothing and decodes nothing");
   const hardware::Device device = hardware::load_device(*f.request.hw);
-  estimate::Choices choices = request::choose_schemes(f.request, device);
+  request::Sources sources;
+  const auto profile = space.training && f.request.runtime
+                           ? request::choose_training_profile(f.request, *f.request.hw, device, sources)
+                           : std::nullopt;
+  if (f.request.runtime && !space.training) {
+    throw Error::bad_input("--runtime ranks training steps; plans that serve are ranked by llmperf capacity",
+                           "leave it out, or give --training");
+  }
+  constexpr double kFrameworks = 32;  // add gradients up in fp32
+  for (graph::TrainingOptions& options : space.options)
+    options.gradient_bits = profile ? kFrameworks : options.gradient_bits;
+  estimate::Choices choices = request::choose_schemes(f.request, device, profile ? &*profile : nullptr);
   if (!choices.weights) choices.weights = file.weights;
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans
   choices.serving = request::serving_of(f.request);
@@ -142,9 +153,12 @@ void describe_parallel(Command& command) {
   phase.otherwise = "prefill";
   command.add("training", r).about = "a training step rather than a prefill";
   command.add("micro-batch", r).with("--training");
+  auto& runtime = command.add("runtime", r).with("--training");
+  runtime.about = "stack whose predicted steps rank the plans: megatron, pytorch-fsdp@2025 [the speed of light]";
   Meanings<std::vector<graph::Recompute>> recompute;
-  for (const graph::Recompute how : graph::kRecomputes) recompute.push_back({std::string(name(how)), {how}});
-  recompute.push_back({"all", {graph::kRecomputes.begin(), graph::kRecomputes.end()}});
+  constexpr std::array kTried = {graph::Recompute::none, graph::Recompute::selective, graph::Recompute::full};
+  for (const graph::Recompute how : kTried) recompute.push_back({std::string(name(how)), {how}});
+  recompute.push_back({"all", {kTried.begin(), kTried.end()}});
   command
       .add("--recompute", flags.recompute, recompute, "WHAT",
            "what is computed again: none, selective, full, or all of these")

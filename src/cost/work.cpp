@@ -73,7 +73,7 @@ template <class N>
 Terms<N> work(const graph::Gemm& g, const Cache& cache) {
   const Let<N> let;
   Terms<N> w;
-  w.matrix_dtype = g.weights ? g.weights->compute : g.activation;
+  w.matrix_dtype = g.operands ? *g.operands : g.weights ? g.weights->compute : g.activation;
   if (g.weights) {
     w.sums = sums_of(*g.weights);
   } else if (g.cached_operand && g.activation == Dtype::fp16) {

@@ -94,6 +94,7 @@ Bytes Communication::sent_bytes() const { return std::accumulate(sent.begin(), s
 
 PlanSearch::PlanSearch(const Setup& setup, const SearchSpace& space) : space_(space) {
   if (space.training) {
+    check_trained(setup.execution.weights, false);
     training_.emplace(setup);
   } else {
     inference_.emplace(setup);

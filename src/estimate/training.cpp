@@ -210,8 +210,11 @@ static Region region_of(const graph::Op& op, bool layers_seen, bool backward) {
 
 // Of one pass, all executions of the step's one micro-batch in one region.
 struct PassSum {
-  Seconds ops;
+  Seconds ops;  // waits for the host included
   Seconds hidden;
+  Seconds device;  // of ops, what is no exchange
+  Seconds waits;
+  Seconds weights;  // of gradients of weights
   Flops matrix;
   Seconds time() const { return ops - hidden; }
 };
@@ -224,13 +227,64 @@ struct Pass {
   PassSum last;
 };
 
+// What a profile says of training; without one nothing costs more than it must.
+struct Stack {
+  bool framework = false;  // kernels of Megatron-LM of 2022
+  bool fused = false;      // of libraries of today
+  double quantise = 1;     // passes
+  double quantise_rows = 1;
+  double tensor_shows = 0;  // of exchanges, by their axis
+  double routing_shows = 0;
+  double context_shows = 0;
+  double shard_hidden = 1;
+  double shard_shows = 0;
+  double update_shows = 0;
+  Seconds host_op;
+  Seconds host_experts;
+  double gathered = 2;  // layers
+  double loss = 8;      // B of a logit
+  double divided_loss = 14;
+  bool buffers = true;  // of gradients
+
+  explicit Stack(const hardware::RuntimeProfile* profile) {
+    if (profile == nullptr) return;
+    fused = profile->choices.fused_training;
+    framework = !fused;
+    if (framework) return;
+    using P = hardware::Parameter;
+    const auto of = [&](P p) { return hardware::get(profile->values, p); };
+    quantise = of(P::training_quantise);
+    quantise_rows = of(P::training_quantise_rows);
+    tensor_shows = of(P::training_tensor_shows);
+    routing_shows = of(P::training_routing_shows);
+    context_shows = of(P::training_context_shows);
+    shard_hidden = of(P::training_shard_hidden);
+    shard_shows = of(P::training_shard_shows);
+    update_shows = of(P::training_update_shows);
+    host_op = Seconds{of(P::training_host_op)};
+    host_experts = Seconds{of(P::training_host_experts)};
+    gathered = of(P::training_gathered);
+    loss = of(P::training_loss_bytes);
+    divided_loss = of(P::training_divided_loss_bytes);
+    buffers = profile->choices.gradient_buffers;
+  }
+  double quantising(graph::Products products) const {
+    const bool many_scales = products == graph::Products::fp8_rowwise || products == graph::Products::fp8_block;
+    return many_scales ? quantise_rows : quantise;
+  }
+  double shows(const graph::Collective& c) const {
+    if (c.axis == graph::Axis::expert || c.routing.experts > 0) return routing_shows;
+    return c.axis == graph::Axis::ring || c.axis == graph::Axis::ulysses ? context_shows : tensor_shows;
+  }
+};
+
 // Share of an exchange's time that it can run beside an op at no cost to it. NCCL copies and sums in thread blocks that
 // hold a core each, 24 of them on an A100: beside an exchange of C seconds an op of W seconds ends after
 // max(C, W + C 24 / cores). 1 without a profile.
 static double hideable_share(const Setup& setup) {
   constexpr double kExchangeBlocks = 24;
   const double cores = d(setup.device->cores.value_or(0));
-  if (setup.profile == nullptr || cores == 0) return 1;
+  if (setup.profile == nullptr || setup.profile->choices.fused_training || cores == 0) return 1;
   return std::max(0.0, 1 - kExchangeBlocks / cores);
 }
 
@@ -241,8 +295,10 @@ struct KeptBytes {
   std::vector<Bytes> largest;     // kept by a single op of the layer
   Bytes first;
   Bytes last;
-  Bytes logits;    // the largest tensor of the last stage, as its gradient
-  Bytes residual;  // the residual stream
+  Bytes logits;                  // the largest tensor of the last stage, as its gradient
+  Bytes loss;                    // of `last`, what the loss keeps
+  Bytes residual;                // the residual stream
+  std::vector<double> adapters;  // parameters of adapters, of one layer by kind
 };
 
 // Ops depend on the plan's data and pipeline axes in nothing but stage sends, which are made apart: plans that differ
@@ -252,11 +308,15 @@ class TrainingPasses {
   TrainingPasses(const Setup& setup, const mapper::Machine& machine)
       : execution_(setup.execution),
         machine_(machine),
-        kernels_(setup.profile ? graph::Kernels::framework : graph::Kernels::ideal),
-        hideable_(hideable_share(setup)) {
+        stack_(setup.profile),
+        kernels_(stack_.framework ? graph::Kernels::framework : graph::Kernels::ideal),
+        hideable_(hideable_share(setup)),
+        cores_(d(setup.device->cores.value_or(0))),
+        link_(setup.device->host_link ? setup.device->host_link->per_direction : BytesPerSecond{}) {
     execution_.training = true;
     const std::size_t kinds = execution_.model->kinds.size();
     for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) list->resize(kinds);
+    kept_.adapters.resize(kinds);
     forward_.layers.resize(kinds);
     backward_.layers.resize(kinds);
   }
@@ -265,35 +325,57 @@ class TrainingPasses {
   void prepare(const TrainingScenario& s, const graph::Plan& plan, const graph::TrainingOptions& o) {
     graph::Plan local = plan;
     local.data = local.pipeline = 1;
-    if (group_.count != s.micro_batch || group_.new_tokens != s.sequence || local != execution_.plan) {
+    const bool other = adapters_ != o.adapters || products_ != o.products;
+    if (other || group_.count != s.micro_batch || group_.new_tokens != s.sequence || local != execution_.plan) {
+      adapters_ = o.adapters;
+      products_ = o.products;
       execution_.plan = local;
       group_ = {.count = s.micro_batch, .new_tokens = s.sequence, .context = 0};
       const bool framework = kernels_ == graph::Kernels::framework;
       graph::build_step(execution_, {&group_, 1}, graph::Part::all, framework ? ideal_graph_ : forward_graph_);
       if (framework) graph::use_framework_kernels(ideal_graph_, forward_graph_);
+      if (o.adapters.any()) graph::add_adapters(o, execution_.weights.lm_head, forward_graph_);
       for (graph::Op& op : forward_graph_) {
         if (op.layer_kind >= 0) op.count /= execution_.model->count_of_kind(static_cast<std::size_t>(op.layer_kind));
       }
-      kept_recompute_.reset();
+      kept_options_.reset();
       backward_options_.reset();
       forward_timed_ = false;
     }
-    if (kept_recompute_ != o.recompute) keep(o.recompute);
+    const bool same = kept_options_ && kept_options_->recompute == o.recompute && kept_options_->modules == o.modules &&
+                      kept_options_->products == o.products && kept_options_->recomputed_share == o.recomputed_share;
+    if (!same) keep(o);
   }
   // Times too; prepare() comes first.
   void prepare_times(const graph::TrainingOptions& o) {
-    if (!forward_timed_) {
-      time(forward_graph_, forward_);
+    const bool narrow = o.products != graph::Products::wide;
+    const bool both_ways = o.schedule == graph::Schedule::dualpipe;
+    const double away = o.recompute == graph::Recompute::offload ? o.recomputed_share : 0;
+    if (!forward_timed_ || graphs_ != o.graphs || both_ways_ != both_ways || away_ != away) {
+      graphs_ = o.graphs;
+      away_ = away;
+      both_ways_ = both_ways;
+      backward_options_.reset();
+      const graph::Graph* pass = &forward_graph_;
+      if (narrow) {
+        narrow_graph_ = forward_graph_;
+        graph::narrow_products(o, stack_.quantising(o.products), narrow_graph_);
+        pass = &narrow_graph_;
+      }
+      time(*pass, o, forward_);
       ++version_;
     }
     forward_timed_ = true;
     const bool same = backward_options_ && backward_options_->recompute == o.recompute &&
+                      backward_options_->modules == o.modules &&
+                      backward_options_->recomputed_share == o.recomputed_share &&
                       backward_options_->gradient_bits == o.gradient_bits &&
                       backward_options_->fused_gradients == o.fused_gradients &&
                       backward_options_->overlapped_sums == o.overlapped_sums;
     if (same) return;
     graph::build_backward(forward_graph_, o, backward_graph_, kernels_);
-    time(backward_graph_, backward_);
+    if (narrow) graph::narrow_products(o, stack_.quantising(o.products), backward_graph_);
+    time(backward_graph_, o, backward_);
     ++version_;
     backward_options_ = o;
   }
@@ -353,19 +435,31 @@ class TrainingPasses {
   }
 
  private:
-  void keep(graph::Recompute recompute) {
+  void keep(const graph::TrainingOptions& o) {
+    std::ranges::fill(kept_.adapters, 0);
     for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) {
       std::fill(list->begin(), list->end(), Bytes{});
     }
-    kept_.first = kept_.last = kept_.logits = Bytes{};
+    kept_.first = kept_.last = kept_.logits = kept_.loss = Bytes{};
     bool layers_seen = false;
     for (const graph::Op& op : forward_graph_) {
-      const Bytes saved = op.saved * d(op.count);
+      // Megatron weighs the activations of experts, not their results, which then need not be kept.
+      const bool weighed = stack_.fused && stack_.buffers && op.tag == graph::Tag::combine;
+      // Narrow products keep their inputs as they multiply them.
+      const double width =
+          graph::is_narrowed(op, o) ? bits(graph::type_of(o.products)) / bits(execution_.activations) : 1;
+      const Bytes saved = weighed ? Bytes{} : op.saved * (d(op.count) * width);
       const Region region = region_of(op, layers_seen, false);
       if (region == Region::layer) {
         layers_seen = true;
         const auto kind = static_cast<std::size_t>(op.layer_kind);
-        (graph::recomputed(op, recompute) ? kept_.recomputed : kept_.layers)[kind] += saved;
+        const double given = graph::given_up(op, o);
+        kept_.recomputed[kind] += saved * (given > 0 ? 1 : 0);
+        kept_.layers[kind] += saved * (1 - given);
+        if (op.tag == graph::Tag::adapter_down || op.tag == graph::Tag::adapter_up) {
+          const auto& g = std::get<graph::Gemm>(op.body);
+          kept_.adapters[kind] += d(g.n) * d(g.k) * std::max(1.0, g.weight_matrices) * d(op.count);
+        }
         kept_.largest[kind] = std::max(kept_.largest[kind], op.saved);
       } else {
         (region == Region::first_stage ? kept_.first : kept_.last) += saved;
@@ -374,12 +468,22 @@ class TrainingPasses {
       if (v == nullptr) continue;
       const Bytes tensor{d(v->rows) * d(v->width) * bytes_per_element(v->activation)};
       if (op.tag == graph::Tag::input_norm) kept_.residual = tensor;
-      if (v->kind == graph::VectorKind::cross_entropy) kept_.logits = tensor;
+      if (v->kind == graph::VectorKind::cross_entropy) {
+        kept_.logits = tensor;
+        kept_.loss = saved;
+      }
     }
-    kept_recompute_ = recompute;
+    kept_options_ = o;
   }
-  void time(const graph::Graph& graph, Pass& pass) const {
+  // What the host needs to launch the op's kernels.
+  Seconds host_time(const graph::Op& op, const graph::TrainingOptions& o) const {
+    if (o.graphs || op.place == graph::Place::network) return Seconds{};
+    return stack_.host_op * d(op.launches) +
+           (op.tag == graph::Tag::routing && op.pass != graph::Pass::again ? stack_.host_experts : Seconds{});
+  }
+  void time(const graph::Graph& graph, const graph::TrainingOptions& o, Pass& pass) {
     const bool backward = &pass == &backward_;
+    host_.assign(pass.layers.size(), Seconds{});
     pass.ops.resize(graph.size());
     pass.regions.resize(graph.size());
     std::ranges::fill(pass.layers, PassSum{});
@@ -387,22 +491,42 @@ class TrainingPasses {
     bool layers_seen = false;
     Seconds beside;  // what is left of the op that collectives can run beside
     for (std::size_t i = 0; i < graph.size(); ++i) {
-      OpEstimate& o = pass.ops[i];
-      o.op = graph[i];
-      o.op.hidden = 0;  // beside the op before alone; here beside all since the exchange before, below
-      time_op(machine_, o);
-      layers_seen = layers_seen || o.op.layer_kind >= 0;
-      pass.regions[i] = region_of(o.op, layers_seen, backward);
-      o.hidden = o.op.overlaps ? std::min(beside, o.time.total * hideable_) : Seconds{};
-      const Seconds left = o.op.overlaps || o.op.pass == graph::Pass::wgrad_sum ? beside : Seconds{};
-      beside = o.op.overlaps ? left - o.hidden : left + o.time.total;  // beside both kernels of a gradient
-      PassSum& sum = pass.regions[i] == Region::layer         ? pass.layers[static_cast<std::size_t>(o.op.layer_kind)]
-                     : pass.regions[i] == Region::first_stage ? pass.first
-                                                              : pass.last;
-      const double count = d(o.op.count);
-      sum.ops += o.time.total * count;
-      sum.hidden += o.hidden * count;
-      sum.matrix += o.work.matrix * count;
+      OpEstimate& e = pass.ops[i];
+      e.op = graph[i];
+      e.op.hidden = 0;  // beside the op before alone; here beside all since the exchange before, below
+      time_op(machine_, e);
+      layers_seen = layers_seen || e.op.layer_kind >= 0;
+      pass.regions[i] = region_of(e.op, layers_seen, backward);
+      e.hidden = e.op.overlaps ? std::min(beside, e.time.total * hideable_) : Seconds{};
+      const Seconds left = e.op.overlaps || e.op.pass == graph::Pass::wgrad_sum ? beside : Seconds{};
+      beside = e.op.overlaps ? left - e.hidden : left + e.time.total;  // beside both kernels of a gradient
+      const auto* c = std::get_if<graph::Collective>(&e.op.body);
+      const bool beside_other = both_ways_ && c && c->routing.experts > 0;
+      // Its kernels hold 20 cores meanwhile (arXiv 2412.19437, section 3.2.2), which the products miss.
+      constexpr double kHeld = 20;
+      const double held = cores_ > 0 ? std::min(1.0, kHeld / cores_) : 0;
+      if (c && stack_.fused) e.hidden = e.time.total * (1 - (beside_other ? held : stack_.shows(*c)));
+      const bool of_layer = pass.regions[i] == Region::layer;
+      const auto kind = static_cast<std::size_t>(std::max(0, e.op.layer_kind));
+      PassSum& sum = of_layer ? pass.layers[kind] : pass.regions[i] == Region::first_stage ? pass.first : pass.last;
+      // Where not all layers compute again, the mean one does by their share.
+      const double count = d(e.op.count) * (e.op.pass == graph::Pass::again ? o.recomputed_share : 1);
+      sum.ops += e.time.total * count;
+      sum.hidden += e.hidden * count;
+      sum.matrix += e.work.matrix * count;
+      if (c == nullptr) sum.device += e.time.total * count;
+      const bool of_weights = e.op.pass == graph::Pass::wgrad || e.op.pass == graph::Pass::wgrad_sum;
+      if (of_weights) sum.weights += e.time.total * count;
+      if (of_layer) host_[kind] += host_time(e.op, o) * count;
+    }
+    // A host that launches more slowly than the device computes is what a layer waits for, or a link to it that takes
+    // longer for the layer's input.
+    const bool offloads = o.recompute == graph::Recompute::offload && link_.value > 0;
+    for (std::size_t kind = 0; kind < host_.size(); ++kind) {
+      PassSum& sum = pass.layers[kind];
+      if (offloads) host_[kind] = std::max(host_[kind], kept_.residual * o.recomputed_share / link_);
+      sum.waits = std::max(Seconds{}, host_[kind] - sum.device);
+      sum.ops += sum.waits;
     }
   }
   OpEstimate exchange(std::string_view name, const graph::Collective& collective) const {
@@ -416,18 +540,28 @@ class TrainingPasses {
 
   graph::Execution execution_;
   const mapper::Machine& machine_;
+  Stack stack_;
   graph::Kernels kernels_;
-  double hideable_;  // share of an exchange that can run beside an op without costing it anything
+  double hideable_;      // share of an exchange that can run beside an op without costing it anything
+  double cores_;         // 0: not known
+  BytesPerSecond link_;  // to the host, each way; 0: not known
   graph::Graph ideal_graph_;
   graph::Graph forward_graph_;
+  graph::Graph narrow_graph_;
+  std::vector<Seconds> host_;  // of one layer by kind
   graph::Graph backward_graph_;
   KeptBytes kept_;
   Pass forward_;
   Pass backward_;
   // What the above was made of.
   graph::SequenceGroup group_{.count = 0};
-  std::optional<graph::Recompute> kept_recompute_;
+  graph::Adapters adapters_;
+  graph::Products products_ = graph::Products::wide;
+  std::optional<graph::TrainingOptions> kept_options_;
   bool forward_timed_ = false;
+  bool graphs_ = false;
+  double away_ = 0;         // of the layers, those whose inputs go to the host
+  bool both_ways_ = false;  // a micro-batch of the other direction runs beside tokens on their way to experts
   std::int64_t version_ = 0;
   std::optional<graph::TrainingOptions> backward_options_;
   std::int64_t counted_sequence_ = 0;
@@ -474,6 +608,19 @@ struct PassTimes {
 
 using graph::CollectiveKind;
 
+// Bits of an element, scales of its group included.
+double stored_bits(const model::StoredFormat& f) { return f.bits + (f.group > 0 ? f.bits_per_group / f.group : 0); }
+// Over how many of `ranks` devices ZeRO divides.
+std::int64_t shard_of(const graph::TrainingOptions& o, std::int64_t ranks) {
+  return o.shard > 0 ? std::min(o.shard, ranks) : ranks;
+}
+
+// How much of an exchange shows: what lasts longer than what it runs beside, or a share in any case.
+struct Beside {
+  Seconds time = {};
+  bool once = false;  // a step, with what is computed at its ends
+};
+
 // Writes the ops of an update, of one step: what ZeRO 2 and 3 move for every micro-batch is counted that often.
 class UpdateWriter {
  public:
@@ -487,19 +634,20 @@ class UpdateWriter {
         micro_batches_(micro_batches),
         passes_(passes),
         ops_(ops),
-        weight_bits_(e_.weights.groups.front()[model::Role::o].bits),
+        weight_bits_(stored_bits(e_.weights.groups.front()[model::Role::o])),
+        stack_(setup.profile),
         gradient_{.name = options.gradient_bits == 32 ? "fp32" : "16 bit", .bits = options.gradient_bits},
         weight_{.name = weight_bits_ == 32 ? "fp32" : "16 bit", .bits = weight_bits_},
-        framework_(setup.profile != nullptr),
+        framework_(stack_.framework),
         hideable_(hideable_share(setup)) {}
 
-  // Of a device that holds `share`, and `tied` elements that another stage holds too.
-  void build(const ParameterShare& share, double tied) {
+  // Of a device that holds `held` and trains `share`, and `tied` elements that another stage holds too.
+  void build(const ParameterShare& share, const ParameterShare& held, double tied) {
     ops_.clear();
-    reduce_over_replicas("gradient_reduce", "gradient_scatter", "weights_gather", share.dense, plan_.replicas(),
-                         plan_.stride(graph::Axis::data));
-    reduce_over_replicas("expert_gradient_reduce", "expert_gradient_scatter", "expert_weights_gather", share.expert,
-                         plan_.expert_replicas(), plan_.expert * plan_.expert_tensor());
+    reduce_over_replicas({"gradient_reduce", "gradient_scatter", "weights_gather"}, share.dense, held.dense,
+                         plan_.replicas(), plan_.stride(graph::Axis::data));
+    reduce_over_replicas({"expert_gradient_reduce", "expert_gradient_scatter", "expert_weights_gather"}, share.expert,
+                         held.expert, plan_.expert_replicas(), plan_.expert * plan_.expert_tensor());
     if (plan_.sequence_parallel) {
       exchange("vector_gradient_reduce", CollectiveKind::all_reduce, graph::Axis::tensor, plan_.tensor, 1,
                share.summands, gradient_);
@@ -508,28 +656,36 @@ class UpdateWriter {
       exchange("tied_embedding_reduce", CollectiveKind::all_reduce, graph::Axis::pipeline, 2,
                (plan_.pipeline - 1) * plan_.stage(), tied, gradient_);
     }
-    const double owned = share.dense / (options_.zero >= 1 ? d(plan_.replicas()) : 1) +
-                         share.expert / (options_.zero >= 1 ? d(plan_.expert_replicas()) : 1);
+    const auto divided = [&](double elements, std::int64_t ranks) {
+      return elements / (options_.zero >= 1 ? d(shard_of(options_, ranks)) : 1);
+    };
+    const double owned = divided(share.dense, plan_.replicas()) + divided(share.expert, plan_.expert_replicas());
     const double kept = options_.zero >= 2 && plan_.pipeline == 1 ? owned : share.total();
     update_memory(owned, kept);
   }
 
  private:
-  void push(const graph::Op& op, Seconds beside = Seconds{}) {
+  void push(const graph::Op& op, Beside beside = {}) {
     OpEstimate& o = ops_.emplace_back();
     o.op = op;
     o.op.hidden = 0;
     time_op(machine_, o);
-    o.hidden = std::min(beside, o.step_time() * hideable_);
+    const Seconds all = o.step_time();
+    if (!stack_.fused) {
+      o.hidden = std::min(beside.time, all * hideable_);
+    } else if (beside.once) {
+      o.hidden = all * (1 - stack_.update_shows);
+    } else {
+      o.hidden = std::min(std::max(beside.time, Seconds{}) * stack_.shard_hidden, all * (1 - stack_.shard_shows));
+    }
   }
   void exchange(std::string_view name, CollectiveKind kind, graph::Axis axis, std::int64_t ranks, std::int64_t stride,
-                double elements, const model::ElementFormat& element, std::int64_t times = 1,
-                Seconds beside = Seconds{}) {
+                double elements, const model::ElementFormat& element, std::int64_t times = 1, Beside beside = {}) {
     if (ranks == 1 || elements == 0) return;
     push({.name = name,
           .count = times,
           .place = graph::Place::network,
-          .overlaps = beside.value > 0,
+          .overlaps = beside.time.value > 0,
           .body = graph::Collective{.kind = kind,
                                     .axis = axis,
                                     .ranks = ranks,
@@ -539,13 +695,18 @@ class UpdateWriter {
                                     .element = element}},
          beside);
   }
-  // Dense parameters first: what they leave of the passes is for the experts'.
-  void reduce_over_replicas(std::string_view reduce, std::string_view scatter, std::string_view gather, double elements,
-                            std::int64_t ranks, std::int64_t stride) {
-    const auto over = [&](std::string_view name, CollectiveKind kind, const model::ElementFormat& element,
-                          std::int64_t times, Seconds beside) {
+  struct Names {
+    std::string_view reduce, scatter, gather;
+  };
+  // Dense parameters first: what they leave of the passes is for the experts'. `trained` have gradients, `held` are
+  // gathered.
+  void reduce_over_replicas(const Names& names, double trained, double held, std::int64_t ranks, std::int64_t stride) {
+    const std::int64_t shard = options_.zero == 0 ? ranks : shard_of(options_, ranks);
+    const auto over = [&](std::string_view name, CollectiveKind kind, std::int64_t times, Beside beside) {
       const std::size_t before = ops_.size();
-      exchange(name, kind, graph::Axis::data, ranks, stride, elements, element, times, beside);
+      const bool gathers = kind == CollectiveKind::all_gather;
+      const double elements = gathers && options_.zero == 3 ? held : trained;  // frozen weights do not change
+      exchange(name, kind, graph::Axis::data, shard, stride, elements, gathers ? weight_ : gradient_, times, beside);
       return ops_.size() > before ? ops_.back().hidden : Seconds{};
     };
     const bool pipelined = plan_.pipeline > 1;
@@ -553,17 +714,22 @@ class UpdateWriter {
     const double m = d(times);
     const auto beside = [&](Seconds passes) { return framework_ && pipelined ? Seconds{} : passes - used_; };
     if (options_.zero == 0) {
-      used_ += over(reduce, CollectiveKind::all_reduce, gradient_, 1, beside(passes_.backward));
+      used_ += over(names.reduce, CollectiveKind::all_reduce, 1, {beside(passes_.backward), true});
     } else if (options_.zero == 1) {
-      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, 1, beside(passes_.backward));
-      over(gather, CollectiveKind::all_gather, weight_, 1, Seconds{});
+      used_ += over(names.scatter, CollectiveKind::reduce_scatter, 1, {beside(passes_.backward), true});
+      over(names.gather, CollectiveKind::all_gather, 1, {Seconds{}, true});
     } else if (options_.zero == 2) {
-      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, times, beside(passes_.backward * m));
-      over(gather, CollectiveKind::all_gather, weight_, 1, Seconds{});
+      used_ += over(names.scatter, CollectiveKind::reduce_scatter, times, {beside(passes_.backward * m)});
+      over(names.gather, CollectiveKind::all_gather, 1, {Seconds{}, true});
     } else {
       const Seconds passes = (passes_.forward + passes_.backward) * m;
-      used_ += over(gather, CollectiveKind::all_gather, weight_, pipelined ? 1 : 2 * times, passes - used_);
-      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, times, beside(passes));
+      const std::int64_t gathers = (options_.stays_gathered ? 1 : 2) * times;
+      used_ += over(names.gather, CollectiveKind::all_gather, pipelined ? 1 : gathers, {passes - used_});
+      used_ += over(names.scatter, CollectiveKind::reduce_scatter, times, {beside(passes)});
+    }
+    if (shard < ranks) {  // groups that divide the same among themselves
+      exchange(names.reduce, CollectiveKind::all_reduce, graph::Axis::data, ranks / shard, stride * shard,
+               trained / d(shard), gradient_, 1, {beside(passes_.backward), true});
     }
   }
   void update_memory(double owned, double kept) {
@@ -598,6 +764,7 @@ class UpdateWriter {
   const PassTimes& passes_;
   std::vector<OpEstimate>& ops_;
   double weight_bits_;
+  Stack stack_;
   model::ElementFormat gradient_;
   model::ElementFormat weight_;
   bool framework_;
@@ -611,26 +778,49 @@ bool trainable(const model::StoredFormat& f) {
   return (f.bits == 16 || f.bits == 32) && f.group == 0 && f.block == 0 && f.bits_per_row == 0 && f.dequant_flops == 0;
 }
 
-void check_trainable(const Setup& setup) {
-  const model::Decoder& model = *setup.execution.model;
-  if (!model.is_plain_transformer()) {
-    throw Error::bad_input(
-        fmt::format("`training` knows layers of attention and an MLP or experts; {} has others", model.name),
-        "leave out `training`");
-  }
-  const model::WeightLayout& w = setup.execution.weights;
+}  // namespace
+
+bool trains_whole(const model::WeightLayout& w) {
   bool plain = !w.gguf && trainable(w.token_embedding) && trainable(w.lm_head);
   for (const model::LayerGroup& group : w.groups) {
     plain = plain && std::ranges::all_of(group.formats, trainable);
   }
-  if (!plain) {
-    throw Error::bad_input("`training` needs weights that are kept as bf16, fp16 or fp32, not as " + w.name,
-                           "`weights` bf16");
+  return plain;
+}
+
+void check_trained(const model::WeightLayout& weights, bool adapters) {
+  if (trains_whole(weights) || (adapters && !weights.gguf && !weights.uses_host())) return;
+  throw Error::bad_input("`training` needs weights that are kept as bf16, fp16 or fp32, not as " + weights.name,
+                         "`weights` bf16, or `lora` beside frozen ones of 4 bits");
+}
+
+namespace {
+
+void check_trainable(const Setup& setup) {
+  const model::Decoder& model = *setup.execution.model;
+  if (!model.has_backward()) {
+    throw Error::bad_input(
+        fmt::format(
+            "`training` knows the backward passes of attention, recurrences, MLPs and experts; {} has other parts "
+            "(an indexer, compressed or shared keys, several residual streams)",
+            model.name),
+        "leave out `training`");
   }
 }
 
-double in_flight(const graph::Plan& plan, std::int64_t stage, std::int64_t chunks, std::int64_t micro_batches) {
+double in_flight(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
+                 std::int64_t micro_batches) {
   const std::int64_t after = plan.pipeline - stage;
+  const std::int64_t chunks = o.chunks;
+  const double most = d(std::min(micro_batches, plan.pipeline));
+  switch (o.schedule) {
+    case graph::Schedule::zb_v: return most;  // every stage alike, as 1F1B's first
+    case graph::Schedule::v_half: return std::min(most, d(plan.pipeline) / 2 + 1);
+    case graph::Schedule::v_min: return std::min(most, d(plan.pipeline) / 3 + 1);
+    case graph::Schedule::dualpipe: return std::min(d(micro_batches), d(plan.pipeline + 1));
+    case graph::Schedule::one_forward:
+    case graph::Schedule::zb_h1: break;
+  }
   if (chunks == 1) return d(std::min(micro_batches, after));
   return d(std::min(chunks * micro_batches, 2 * after - 1 + (chunks - 1) * plan.pipeline)) / d(chunks);
 }
@@ -658,6 +848,22 @@ std::vector<graph::Problem> problems(const model::Decoder& model, const Training
     found.push_back({fmt::format("`seq`: {} tokens do not divide into the {} parts of the plan", s.sequence, q.of),
                      "nearest legal: " + q.nearest()});
   }
+  if (o.schedule != graph::Schedule::one_forward && b.holds()) {
+    const std::int64_t fewest = plan.pipeline * (o.schedule == graph::Schedule::dualpipe ? 2 : 1);
+    if (s.micro_batches(plan) < fewest) {
+      found.push_back({fmt::format("`schedule` {}: {} micro-batches are too few for {} stages", name(o.schedule),
+                                   s.micro_batches(plan), plan.pipeline),
+                       fmt::format("`global-batch` {}", fewest * plan.data * s.micro_batch)});
+    }
+    if (o.chunks > 1) {
+      found.push_back(
+          {fmt::format("`schedule` {}: `interleave` is of 1F1B", name(o.schedule)), "leave one of them out"});
+    }
+  }
+  if (o.updates_at_once && b.holds() && (plan.pipeline > 1 || s.micro_batches(plan) > 1)) {
+    found.push_back({"`optimizer-in-backward`: gradients of several micro-batches are added up before they are used",
+                     fmt::format("`global-batch` {} without `pp`", plan.data * s.micro_batch)});
+  }
   if (o.chunks == 1) return found;
   if (plan.pipeline == 1) {
     found.push_back({"`interleave` divides the layers of a pipeline stage, and the plan has no pipeline",
@@ -682,8 +888,10 @@ class TrainingEstimator::State {
       : setup(std::move(given)),
         machine(*setup.device, setup.cluster, nullptr, {}, setup.profile, setup.tiles),
         parameters(*setup.execution.model),
-        passes(setup, machine) {
-    weight_bits_ = setup.execution.weights.groups.front()[model::Role::o].bits;
+        passes(setup, machine),
+        stack_(setup.profile) {
+    weight_bits_ = stored_bits(setup.execution.weights.groups.front()[model::Role::o]);
+    outer_bits_ = setup.execution.weights.lm_head.bits;
   }
 
   TrainingMemory memory(const TrainingScenario& s, const graph::Plan& plan, const graph::TrainingOptions& o) {
@@ -718,6 +926,7 @@ class TrainingEstimator::State {
 
     StageTimes busiest;
     double heaviest = -1;
+    std::int64_t heaviest_stage = 0;
     ParameterShare share;
     each_stage(plan, [&](std::int64_t stage) {
       const StageTimes t = stage_times(plan, o, stage);
@@ -728,12 +937,14 @@ class TrainingEstimator::State {
       const ParameterShare held = parameters.stage(plan, split_, stage);
       if (held.total() > heaviest) {
         heaviest = held.total();
+        heaviest_stage = stage;
         share = held;
       }
     });
     const double m = d(e.micro_batches);
     const PassTimes times{busiest.forward.time(), busiest.backward.time()};
-    UpdateWriter(setup, machine, plan, o, e.micro_batches, times, update_).build(share, parameters.tied(plan));
+    UpdateWriter(setup, machine, plan, o, e.micro_batches, times, update_)
+        .build(trained(share, o, heaviest_stage), share, o.adapters.any() ? 0 : parameters.tied(plan));
     e.optimizer = e.gradient_exposed = Seconds{};
     Seconds update_hidden;
     for (const OpEstimate& op : update_) {
@@ -742,7 +953,8 @@ class TrainingEstimator::State {
       update_hidden += op.hidden;
     }
     e.compute = busiest.time() * m;
-    e.bubble = round(o, e.busiest_stage, busiest) * (d(plan.pipeline - 1) / d(o.chunks));
+    e.host = (busiest.forward.waits + busiest.backward.waits) * m;
+    e.bubble = bubble(plan, o, e.busiest_stage, busiest);
     e.time = e.compute + e.bubble + e.gradient_exposed + e.optimizer;
     e.overlapped = (busiest.forward.hidden + busiest.backward.hidden) * m + update_hidden;
     rates(e);
@@ -810,52 +1022,103 @@ class TrainingEstimator::State {
     }
   }
 
+  // Of what a stage holds, what has gradients: all of it, or its adapters.
+  ParameterShare trained(const ParameterShare& held, const graph::TrainingOptions& o, std::int64_t stage) const {
+    if (!o.adapters.any()) return held;
+    ParameterShare share;
+    for (std::size_t kind = 0; kind < passes.kept().adapters.size(); ++kind) {
+      share.dense += passes.kept().adapters[kind] * d(parameters.layers(split_, stage, kind));
+    }
+    share.largest_dense = share.dense / d(std::max<std::int64_t>(1, split_.layers(stage)));
+    return share;
+  }
+
+  // What is resident, and the largest of what comes on top of it: a layer's backward pass, the loss, the update.
   TrainingMemory stage_memory(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t micro_batches,
                               std::int64_t stage) {
     const ParameterShare p = parameters.stage(plan, split_, stage);
+    const ParameterShare t = trained(p, o, stage);
     const bool pipelined = plan.pipeline > 1;
+    const std::int64_t shard = shard_of(o, plan.replicas());
+    const std::int64_t expert_shard = shard_of(o, plan.expert_replicas());
     // Of the tensors of which a device holds a part under ZeRO, what is whole at a time.
     const auto whole = [&](double dense, double expert) {
-      return (plan.replicas() > 1 ? dense : 0) + (plan.expert_replicas() > 1 ? expert : 0);
+      return (shard > 1 ? dense : 0) + (expert_shard > 1 ? expert : 0);
     };
-    const auto held = [&](double bits, bool divided) {
-      const double elements =
-          p.dense / (divided ? d(plan.replicas()) : 1) + p.expert / (divided ? d(plan.expert_replicas()) : 1);
+    const auto held = [&](const ParameterShare& of, double bits, bool divided) {
+      const double elements = of.dense / (divided ? d(shard) : 1) + of.expert / (divided ? d(expert_shard) : 1);
       return Bytes{elements * bits / 8};
     };
+    // Twice, where both directions of a DualPipe have a copy of every stage.
+    const double copies = o.schedule == graph::Schedule::dualpipe ? 2 : 1;
+    const double more = (outer_bits_ - weight_bits_) / 8 * p.outer;  // embedding and lm_head are never packed
     TrainingMemory m;
     m.stage = stage;
     m.reserve = setup.reserve;
-    m.optimizer = held(o.optimizer_bits, o.zero >= 1);
-    m.gradients = held(o.gradient_bits, o.zero >= 2 && !pipelined);
-    m.weights = held(weight_bits_, o.zero >= 3);
-    if (o.zero >= 3 && pipelined) m.weights += Bytes{whole(p.dense, p.expert) * weight_bits_ / 8};
+    m.optimizer = held(t, o.optimizer_bits, o.zero >= 1);
+    m.gradients = o.updates_at_once ? Bytes{} : held(t, o.gradient_bits, o.zero >= 2 && !pipelined) * copies;
+    m.weights = (held(p, weight_bits_, o.zero >= 3) + Bytes{more / (o.zero >= 3 ? d(shard) : 1)}) * copies;
+    if (o.adapters.any()) m.weights += held(t, outer_bits_, o.zero >= 3);
+    if (o.zero >= 3 && (pipelined || o.stays_gathered)) {
+      m.weights += Bytes{whole(p.dense, p.expert) * weight_bits_ / 8};
+    }
 
     const KeptBytes& kept = passes.kept();
     // Sequence parallelism gathers what enters a product, and its gradient leaves it whole.
     const Bytes whole_residual = kept.residual * (plan.sequence_parallel ? d(plan.tensor) : 1);
-    const double flying = in_flight(plan, stage, o.chunks, micro_batches);
+    const double flying = in_flight(plan, o, stage, micro_batches);
+    const bool offloads = o.recompute == graph::Recompute::offload;
     for (std::size_t kind = 0; kind < kept.layers.size(); ++kind) {
       const std::int64_t layers = parameters.layers(split_, stage, kind);
       if (layers == 0) continue;
-      m.activation += kept.layers[kind] * (d(layers) * flying);
+      constexpr double kStaged = 2;  // layers whose inputs are on the device: on their way, and in use
+      const Bytes away = offloads ? kept.residual * o.recomputed_share : Bytes{};
+      m.activation += std::max(kept.layers[kind] - away, Bytes{}) * (d(layers) * flying);
+      if (offloads) m.activation += kept.residual * std::min(kStaged, d(layers));
       m.layer_activations = std::max(m.layer_activations, kept.layers[kind]);
       m.workspace = std::max(m.workspace, kept.recomputed[kind] + kept.largest[kind] + whole_residual * 2);
     }
     if (stage == 0) m.activation += kept.first * d(std::min(micro_batches, plan.pipeline));
     if (stage == plan.pipeline - 1) {
-      m.activation += kept.last;
       const bool divided_vocabulary = plan.tensor > 1 && plan.shard_embedding;
-      const double fp32_copies = divided_vocabulary || setup.profile ? 2 : 0;
+      const double fp32_copies = divided_vocabulary || stack_.framework ? 2 : 0;
       const double logits = 1 + fp32_copies * 32 / bits(setup.execution.activations);
-      m.workspace = std::max(m.workspace, kept.logits * logits + whole_residual * (plan.sequence_parallel ? 2 : 1));
+      const double residuals = plan.sequence_parallel ? 2 : 1;
+      const bool own_loss = stack_.fused || o.loss != graph::Loss::plain;
+      m.activation += kept.last - (own_loss ? kept.loss : Bytes{});
+      const Bytes loss =
+          own_loss ? kept.logits * (loss_bytes(plan, o) * 8 / bits(setup.execution.activations)) : kept.logits * logits;
+      m.workspace = std::max(m.workspace, loss + whole_residual * residuals);
     }
     if (!pipelined) {
-      const double gathered = whole(p.outer + 2 * p.largest_dense, 2 * p.largest_experts);
-      if (o.zero >= 2) m.workspace += Bytes{gathered * o.gradient_bits / 8};
-      if (o.zero >= 3) m.workspace += Bytes{gathered * weight_bits_ / 8};
+      // Gradients of one layer come in the type of its products, while those of another are scattered.
+      const double layers = stack_.gathered;
+      const double outer = p.outer * std::min(1.0, layers);
+      const double gathered = whole(outer + layers * p.largest_dense, layers * p.largest_experts);
+      const double scattered = o.adapters.any() ? layers * t.largest_dense : gathered;
+      const double gradient_bits = stack_.fused ? (o.gradient_bits + outer_bits_) / 2 : o.gradient_bits;
+      if (o.zero >= 2) m.workspace += Bytes{scattered * gradient_bits / 8};
+      if (o.zero >= 3 && !o.stays_gathered) m.workspace += Bytes{gathered * weight_bits_ / 8};
     }
+    if (o.updates_at_once) m.workspace += Bytes{(2 * t.largest_dense + t.largest_experts) * o.gradient_bits / 8};
+    // An optimiser without a copy of the weights works on a temporary of its own, when no activations are there.
+    const bool copy = o.optimizer_bits >= 96 || o.updates_at_once;
+    const Bytes update = stack_.fused && !copy ? held(t, outer_bits_, o.zero >= 1) : Bytes{};
+    if (update > m.activation + m.workspace) m.workspace = update - m.activation;
+    // Gradients that come as activations go take their place.
+    const bool grow = !stack_.buffers && micro_batches == 1 && !pipelined;
+    if (grow) m.activation = std::max(m.activation - m.gradients, Bytes{});
     return m;
+  }
+
+  // Of a logit, from the product to its gradient. At least 16 bits, a copy in fp32 whose gradient takes its place, and
+  // the gradient in 16 bits; an exponential and another copy where a framework widens what a divided model returns.
+  double loss_bytes(const graph::Plan& plan, const graph::TrainingOptions& o) const {
+    constexpr double kFused = 1;
+    if (o.loss == graph::Loss::fused) return kFused;
+    const bool divided = o.zero >= 3 || (plan.tensor > 1 && plan.shard_embedding);
+    const double plain = divided ? stack_.divided_loss : stack_.loss;
+    return o.loss == graph::Loss::chunked ? std::max(kFused, plain / d(o.loss_chunks)) : plain;
   }
 
   // How often a stage sends in one pass of a micro-batch. Under a profile a stage waits for what it gets, too, which
@@ -867,6 +1130,8 @@ class TrainingEstimator::State {
   static void add(const PassSum& part, double times, PassSum& sum) {
     sum.ops += part.ops * times;
     sum.hidden += part.hidden * times;
+    sum.weights += part.weights * times;
+    sum.waits += part.waits * times;
   }
   PassSum layer_sum(const Pass& pass, std::int64_t stage) const {
     PassSum sum;
@@ -888,16 +1153,38 @@ class TrainingEstimator::State {
             stage_sum(passes.backward(), plan, o, stage, stage == 0, backward_exchange_)};
   }
   // What every other stage adds to filling and draining the pipeline. Under a profile without what the ends of the
-  // model have beside layers: they are on one stage each.
-  Seconds round(const graph::TrainingOptions& o, std::int64_t stage, const StageTimes& busiest) const {
-    if (setup.profile == nullptr) return busiest.time();
-    return layer_sum(passes.forward(), stage).time() + layer_sum(passes.backward(), stage).time() +
-           (forward_exchange_.time() + backward_exchange_.time()) * d(o.chunks);
+  // model have beside layers: they are on one stage each. With F and B a stage's passes of a micro-batch, W the
+  // gradients of weights in B:
+  //
+  //   1F1B       (p - 1) (F + B) / m
+  //   ZB-H1      (p - 1) (F + B - 2 W)            (arXiv 2412.19437, table 2)
+  //   DualPipe   (p / 2 - 1) (F + B + B - 3 W)    where a forward pass beside a backward one hides nothing but
+  //   exchanges V-shaped   the same as ZB-H1 of half a stage; of half the memory (p - 1) (F + B) / 4, of a third half
+  //   as much again
+  Seconds bubble(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
+                 const StageTimes& busiest) const {
+    const double others = d(plan.pipeline - 1);
+    const PassSum forward = layer_sum(passes.forward(), stage);
+    const PassSum backward = layer_sum(passes.backward(), stage);
+    const Seconds sends = (forward_exchange_.time() + backward_exchange_.time()) * d(o.chunks);
+    const Seconds both = setup.profile == nullptr ? busiest.time() : forward.time() + backward.time() + sends;
+    const Seconds least = std::max(both - backward.weights * 2, Seconds{});
+    switch (o.schedule) {
+      case graph::Schedule::zb_h1: return least * others;
+      case graph::Schedule::zb_v: return least * (others / 2);
+      case graph::Schedule::v_half: return both * (others / 4);
+      case graph::Schedule::v_min: return both * (others * 3 / 8);
+      case graph::Schedule::dualpipe:
+        return std::max(both + backward.time() - backward.weights * 3, Seconds{}) * (d(plan.pipeline) / 2 - 1);
+      case graph::Schedule::one_forward: break;
+    }
+    return both * (others / d(o.chunks));
   }
 
   void rates(TrainingEstimate& e) {
     const model::Decoder& model = *setup.execution.model;
-    e.model_flops = passes.model_flops(e.scenario.sequence) * (3 * d(e.scenario.global_batch));
+    const double forward_passes = e.options.adapters.any() ? 2 : 3;  // frozen weights have no gradients
+    e.model_flops = passes.model_flops(e.scenario.sequence) * (forward_passes * d(e.scenario.global_batch));
     Flops matrix;  // of one micro-batch, one device of every stage
     for (const Pass* pass : {&passes.forward(), &passes.backward()}) {
       for (std::size_t kind = 0; kind < pass->layers.size(); ++kind) {
@@ -906,7 +1193,8 @@ class TrainingEstimator::State {
       matrix += pass->first.matrix + pass->last.matrix;
     }
     e.hardware_flops = matrix * (d(e.micro_batches) * d(e.plan.stage()));
-    const Dtype compute = setup.execution.weights.groups.front()[model::Role::o].compute;
+    const bool narrow = e.options.products != graph::Products::wide;
+    const Dtype compute = narrow ? graph::type_of(e.options.products) : setup.execution.activations;
     const Flops possible = machine.roofline().matrix_rate(compute) * e.time * d(e.plan.devices());
     e.mfu = e.model_flops / possible;
     e.hfu = e.hardware_flops / possible;
@@ -945,7 +1233,9 @@ class TrainingEstimator::State {
     }
   }
 
+  Stack stack_;
   double weight_bits_ = 16;
+  double outer_bits_ = 16;  // of embedding and lm_head
   graph::StageSplit split_;
   // Balanced ones by runs on a stage: what ZeRO divides changes none.
   std::map<std::int64_t, graph::StageSplit> splits_;
@@ -956,6 +1246,19 @@ class TrainingEstimator::State {
   std::vector<OpEstimate> update_;
   std::vector<double> seconds_;
 };
+
+std::optional<Band> band_of_run(const Setup& setup, const TrainingEstimate& e) {
+  if (setup.profile == nullptr) return std::nullopt;
+  const graph::TrainingOptions& o = e.options;
+  const std::string_view kind = setup.execution.model->has_experts()   ? " experts"
+                                : o.adapters.any()                     ? " adapters"
+                                : o.products == graph::Products::nvfp4 ? " nvfp4"
+                                : o.products != graph::Products::wide  ? " narrow"
+                                                                       : "";
+  const hardware::FittedError* error = setup.profile->error_of(fmt::format("training{}", kind));
+  if (error == nullptr) error = setup.profile->error_of("training");
+  return error ? std::optional(band_of(*error)) : std::nullopt;
+}
 
 TrainingEstimator::TrainingEstimator(Setup setup) {
   check_trainable(setup);

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "estimate/band.h"
 #include "estimate/phase.h"
 #include "estimate/setup.h"
 #include "graph/plan.h"
@@ -29,6 +31,11 @@ bool legal(const model::Decoder& model, const TrainingScenario& scenario, const 
 // The same with reasons: one message per broken rule, with the nearest legal values.
 std::vector<graph::Problem> problems(const model::Decoder& model, const TrainingScenario& scenario,
                                      const graph::Plan& plan, const graph::TrainingOptions& options);
+
+// Whether all matrices are kept in 16 or 32 bits, as what is trained must be.
+bool trains_whole(const model::WeightLayout& weights);
+// Throws Error(bad_input) for others, but where adapters are trained beside them.
+void check_trained(const model::WeightLayout& weights, bool adapters);
 
 // Of the device that needs most (of the first pipeline stage as a rule). The activations are what is kept between the
 // passes, of all micro-batches in flight.
@@ -54,6 +61,7 @@ struct TrainingEstimate : Outcome {
   Seconds gradient_exposed;  // gradient and parameter collectives that nothing hides
   Seconds optimizer;         // the update itself
   Seconds time;
+  Seconds host;        // of compute, what a layer waits for the host, or for the link to it
   Seconds overlapped;  // what collectives take beside ops
   std::int64_t busiest_stage = 0;
   Flops model_flops;     // of matrix products, all devices, without recomputation: 3 forward passes
@@ -63,11 +71,15 @@ struct TrainingEstimate : Outcome {
   double tokens_per_second = 0;
 };
 
+// How far runs like it were off under the setup's profile, by the kind of run: "training experts", "training adapters",
+// "training nvfp4", "training narrow", else "training". Nothing where the profile says nothing of training.
+std::optional<Band> band_of_run(const Setup& setup, const TrainingEstimate& estimate);
+
 // Keeps its workspace between runs, so that a run allocates nothing once warm. One per thread. `setup` gives model,
 // formats, runtime options, device and cluster; its plan is replaced by those of the runs.
 class TrainingEstimator {
  public:
-  // Throws Error(bad_input) for weights that cannot be trained: quantised ones.
+  // Throws Error(bad_input) for a model that has layers without a backward pass here; weights: check_trained().
   explicit TrainingEstimator(Setup setup);
   ~TrainingEstimator();
 

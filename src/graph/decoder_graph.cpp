@@ -517,6 +517,7 @@ class DecoderBuilder : StepWriter {
     const Scope here = std::exchange(scope_, Scope::sequences);
     elementwise(Tag::conv, tokens_, r.conv_channels(), 2 * d(r.conv) + (alone ? 2 : kSilu), (alone ? 3 : 1) + kept,
                 1 + kept, r.conv_channels() * (r.conv + (r.conv_bias ? 1 : 0)));
+    keeps(d(tokens_ * r.conv_channels()));
     scope_ = here;
   }
   std::int16_t number_of(const SequenceGroup& g) const { return static_cast<std::int16_t>(&g - step_.data()); }
@@ -546,6 +547,10 @@ class DecoderBuilder : StepWriter {
       constexpr std::int32_t kDeltaKernels = 6;
       constexpr std::int32_t kChunkKernels = 4;
       const bool delta = r.kind == model::RecurrentKind::gated_delta_net || r.kind == model::RecurrentKind::kimi_delta;
+      // Queries, keys, values and decays; and the states at the ends of chunks, in fp32.
+      const double tokens = d(g.count * g.new_tokens);
+      const double states = chunks ? tokens / d(r.chunk) * d(r.state_elements()) : 0;
+      keeps(tokens * d(r.values() + 2 * r.keys() + r.heads), 4 * states);
       if (chunks) launches(delta ? kDeltaKernels : kChunkKernels);
     }
   }
@@ -559,6 +564,7 @@ class DecoderBuilder : StepWriter {
     } else if (r.kind == RecurrentKind::mamba2 || r.kind == RecurrentKind::lightning) {
       vector(Tag::gated_norm, VectorKind::rms_norm, tokens_, r.values(), 2, 1, r.values());
     }  // of mamba the gate is part of the scan
+    if (graph_.back().tag == Tag::gated_norm) keeps(2 * d(tokens_ * r.values()));
     linear(Tag::recurrent_out, Role::recurrent_out, hidden_, r.values(), {Split::inputs});
   }
 

@@ -55,6 +55,8 @@ LLMPERF_WORDS(Tag, none,
               // a vision tower
               patch_embed, patch_norm, merge_norm, merge_proj, deepstack_norm, deepstack_proj, deepstack_add,
               images_gather,
+              // training: operands made narrow, weights made wide, and adapters beside frozen weights
+              quantise, dequantise, adapter_down, adapter_up, adapter_add,
               // two-dimensional tensor parallelism
               gather_columns, reduce_rows, norm_statistics,
               // parts of a block of a video model
@@ -107,6 +109,8 @@ struct Gemm {
   // > 0: the result is added to elements of that width in memory (gradients). Of a grouped product without `weights`
   // there are weight_matrices results, among which the k rows of both operands are dealt.
   double accumulated_bits = 0;
+  // Both operands are in this type, which another kernel made of them; the result stays in `activation`. Of training.
+  std::optional<Dtype> operands = {};
   Joined joined = {};
   std::int64_t copies = 0;  // of a measurement: sets of weights that take turns; 0: weights come from memory
   bool alone = false;  // measured outside of its engine, which would make activations narrow by a kernel of its own

@@ -35,6 +35,7 @@
 //                             narrow 6
 #include "graph/training_graph.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <stdexcept>
@@ -54,6 +55,17 @@ bool drops(const Op& op) {
   const Vector* v = vector_of(op);
   return v && v->kind == VectorKind::dropout;
 }
+// Vector work whose results a product reads.
+bool is_norm(const Op& op) {
+  const Vector* v = vector_of(op);
+  return v && op.layer_kind >= 0 && vector_op(v->kind).is(kByRow) && v->kind != VectorKind::softmax;
+}
+bool of_experts(Tag tag) {
+  using enum Tag;
+  return tag == experts_gate_up || tag == experts_gate || tag == experts_up || tag == experts_down;
+}
+bool enters_mlp(Tag tag) { return tag == Tag::up_proj || tag == Tag::gate_up_proj || tag == Tag::gate_proj; }
+bool is_adapter(Tag tag) { return tag == Tag::adapter_down || tag == Tag::adapter_up; }
 bool multiplies_to_heads(Tag tag) {
   return tag == Tag::qkv_proj || tag == Tag::q_proj || tag == Tag::k_proj || tag == Tag::v_proj;
 }
@@ -87,6 +99,70 @@ Op merge_heads(const Op& op, const Gemm& g) {
                Copy{.read_elements = elements, .write_elements = elements, .from = element, .to = element});
 }
 
+// ---- Recomputation
+
+bool has(const TrainingOptions& o, Module module) { return (o.modules >> static_cast<unsigned>(module) & 1U) != 0; }
+
+// Of torchtitan's operators every second product is kept, in the order q, k, v, o, gate, up, down: o and up are not,
+// nor are norms and activations. k is left out here, which few heads share.
+double again_of_ops(const Op& op) {
+  if (vector_of(op)) return keeps_layer_input(op.tag) ? 0 : 1;
+  if (op.tag == Tag::o_proj || op.tag == Tag::up_proj) return 1;
+  return op.tag == Tag::gate_up_proj || op.tag == Tag::experts_gate_up ? 0.5 : 0;
+}
+double again_of_modules(const Op& op, const TrainingOptions& o) {
+  using enum Tag;
+  const Vector* v = vector_of(op);
+  const bool acts = v && (v->kind == VectorKind::activation || v->kind == VectorKind::gated_activation);
+  if (has(o, Module::core_attn) && std::holds_alternative<Attention>(op.body)) return 1;
+  if (has(o, Module::layernorm) && is_norm(op) && !keeps_layer_input(op.tag)) return 1;
+  if (has(o, Module::mla_up_proj) && (op.tag == q_b_proj || op.tag == kv_b_proj || op.tag == rope)) return 1;
+  if (has(o, Module::moe_act) && op.tag == experts_activation) return 1;
+  if (has(o, Module::moe) && (of_experts(op.tag) || op.tag == experts_activation || op.tag == experts_dispatch)) {
+    return op.tag == experts_down ? 0 : 1;
+  }
+  const bool shared = has(o, Module::shared_experts) || has(o, Module::mlp);
+  return shared && (enters_mlp(op.tag) || (acts && op.tag == activation)) ? 1 : 0;
+}
+
+// The share of a forward op that runs again in the backward pass.
+double again_share(const Op& op, const TrainingOptions& o) {
+  switch (o.recompute) {
+    case Recompute::full:
+    case Recompute::offload: return 1;
+    case Recompute::ops: return again_of_ops(op);
+    case Recompute::modules: return again_of_modules(op, o);
+    case Recompute::none:
+    case Recompute::selective: break;
+  }
+  return 0;
+}
+
+// Of what an op keeps, which is its input as a rule, what the ops that run again make anew.
+double given_up_by_ops(const Op& op) {
+  const Vector* v = vector_of(op);
+  if (v) return keeps_layer_input(op.tag) ? 0 : v->kind == VectorKind::gated_activation ? 0.5 : 1;
+  return std::holds_alternative<Gemm>(op.body) && op.tag != Tag::o_proj ? 1 : 0;
+}
+double given_up_by_modules(const Op& op, const TrainingOptions& o) {
+  using enum Tag;
+  constexpr double kUpProjected = 0.7;  // of q, k, v and the result of attention: q, and k and v of all heads
+  const Vector* v = vector_of(op);
+  const bool acts = v && (v->kind == VectorKind::activation || v->kind == VectorKind::gated_activation);
+  if (has(o, Module::layernorm)) {
+    if (multiplies_to_heads(op.tag) || op.tag == q_a_proj || enters_mlp(op.tag) || op.tag == router) return 1;
+  }
+  const auto* core = std::get_if<graph::Attention>(&op.body);
+  const bool latent = core && core->qk_dim != core->v_dim;
+  if (has(o, Module::mla_up_proj) && latent) return kUpProjected;
+  if (has(o, Module::moe_act) && op.tag == experts_down) return 1;
+  if (has(o, Module::moe) && (of_experts(op.tag) || op.tag == experts_activation)) return 1;
+  const bool shared = has(o, Module::shared_experts) || has(o, Module::mlp);
+  return shared && ((acts && op.tag == activation) || op.tag == down_proj) ? 1 : 0;
+}
+
+// ---- The backward pass
+
 class Differentiator {
  public:
   Differentiator(const Graph& forward, const TrainingOptions& options, Kernels kernels, Graph& backward)
@@ -100,10 +176,10 @@ class Differentiator {
       if (op.layer_kind != kind) {
         sum_input_gradients();
         kind = op.layer_kind;
-        if (kind >= 0 && options_.recompute == Recompute::full) again(first_of_kind(i), i);
+        if (kind >= 0) again(first_of_kind(i), i, true);
       }
       if (begins_block(op.tag)) sum_input_gradients();
-      if (ends_scores(i) && options_.recompute == Recompute::selective) again(find_before(i, Tag::scores), i);
+      if (ends_scores(i) && options_.recompute == Recompute::selective) again(find_before(i, Tag::scores), i, false);
       const Op* ring = ring_;
       std::visit([&](const auto& body) { differentiate(i, body); }, op.body);
       if (ring) pass_round(*ring);
@@ -137,10 +213,15 @@ class Differentiator {
     while (f_[i].tag != tag) --i;
     return i;
   }
-  // The forward ops first..last once more.
-  void again(std::size_t first, std::size_t last) {
+  // The forward ops first..last once more, or their shares.
+  void again(std::size_t first, std::size_t last, bool shares) {
     for (std::size_t i = first; i <= last; ++i) {
+      const double share = shares ? again_share(f_[i], options_) : 1;
+      if (share == 0) continue;
       Op& op = push(f_[i], Pass::again, f_[i].body);
+      if (auto* g = std::get_if<Gemm>(&op.body)) {
+        g->n = std::llround(static_cast<double>(g->n) * share);
+      }
       op.overlaps = f_[i].overlaps;
       op.launches = f_[i].launches;
     }
@@ -174,6 +255,7 @@ class Differentiator {
     // Matrices that read the same input add their gradients up.
     if (op.saved.value == 0) input.accumulated_bits = bits(g.activation);
     push(op, Pass::dgrad, input);
+    if (is_frozen(op)) return;
     if (gather) push(*gather, Pass::wgrad, gather->body).overlaps = options_.overlapped_sums;
     const bool adds = options_.fused_gradients && kernels_ == Kernels::ideal;
     // Grouped products have as many results as matrices only where they add to them.
@@ -189,6 +271,7 @@ class Differentiator {
     if (!adds) add_gradients(op, g);
     if (op.tag == Tag::lm_head) sum_head_gradients();
   }
+  bool is_frozen(const Op& op) const { return options_.adapters.any() && !is_adapter(op.tag); }
   // Adds what a product wrote in the activations' type to the gradients in memory. A kernel that does both reads and
   // writes these at its end, when it multiplies nothing: that is no launch, and one pass over its result less each way.
   void add_gradients(const Op& op, const Gemm& g) {
@@ -238,8 +321,12 @@ class Differentiator {
   }
   void differentiate(std::size_t i, const Vector& v) {
     const Op& op = f_[i];
+    if (op.tag == Tag::dequantise) {  // the gradient of the input needs the weights again
+      push(op, Pass::backward, v);
+      return;
+    }
     if (op.tag == Tag::add_positions) {
-      add_rows(op, v.rows, v.width, v.activation);
+      if (!options_.adapters.any()) add_rows(op, v.rows, v.width, v.activation);
       return;
     }
     const VectorGradient& gradient = vector_op(v.kind).backward;
@@ -281,7 +368,9 @@ class Differentiator {
     d.writes = 0 + 1 + 2. / 3;
     push(op, Pass::backward, d).launches = 3;
   }
-  void differentiate(std::size_t i, const Gather& g) { add_rows(f_[i], g.rows, g.width, g.activation); }
+  void differentiate(std::size_t i, const Gather& g) {
+    if (!options_.adapters.any()) add_rows(f_[i], g.rows, g.width, g.activation);
+  }
   // Gradients of rows that were looked up, added to those of the table.
   void add_rows(const Op& op, std::int64_t rows, std::int64_t width, Dtype activation) {
     const double sum = options_.gradient_bits / bits(activation);
@@ -306,8 +395,10 @@ class Differentiator {
   void differentiate(std::size_t, const Convolution&) {
     throw std::logic_error("internal error: training knows decoders, which have no convolutions");
   }
-  void differentiate(std::size_t, const Scan&) {
-    throw std::logic_error("internal error: training knows no recurrences");
+  // Backward through the chunks: their products once for the states and once for the inputs.
+  void differentiate(std::size_t i, const Scan& s) {
+    push(f_[i], Pass::dgrad, s).launches = f_[i].launches;
+    push(f_[i], Pass::backward, s).launches = f_[i].launches;
   }
   void differentiate(std::size_t, const Overhead&) {}  // of a step, not of its passes
   void differentiate(std::size_t i, const Collective& c) {
@@ -358,11 +449,6 @@ class Differentiator {
 
 }  // namespace
 
-std::string_view name(Recompute recompute) {
-  constexpr std::string_view names[] = {"none", "selective", "full"};
-  return names[static_cast<std::size_t>(recompute)];
-}
-
 void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward, Kernels kernels) {
   Differentiator(forward, options, kernels, backward).build();
 }
@@ -391,11 +477,127 @@ void use_framework_kernels(const Graph& ideal, Graph& forward) {
   }
 }
 
-bool recomputed(const Op& op, Recompute recompute) {
-  if (op.layer_kind < 0 || recompute == Recompute::none) return false;
-  if (recompute == Recompute::full) return !keeps_layer_input(op.tag);
-  const auto* v = std::get_if<Vector>(&op.body);
-  return v && (v->kind == VectorKind::softmax || op.tag == Tag::scores_dropout);
+double given_up(const Op& op, const TrainingOptions& o) {
+  if (op.layer_kind < 0) return 0;
+  const Vector* v = vector_of(op);
+  switch (o.recompute) {
+    case Recompute::none: return 0;
+    case Recompute::full:
+    case Recompute::offload: return keeps_layer_input(op.tag) ? 0 : o.recomputed_share;
+    case Recompute::ops: return given_up_by_ops(op);
+    case Recompute::modules: return given_up_by_modules(op, o);
+    case Recompute::selective: break;
+  }
+  return v && (v->kind == VectorKind::softmax || op.tag == Tag::scores_dropout) ? 1 : 0;
+}
+
+// ---- Adapters beside frozen weights: Y = X W^T + (X A^T) B^T, A of [rank, k] and B of [n, rank]
+//
+// No gradient of W is computed, so that what a product without an adapter reads need not be kept. Frozen weights of 4
+// bits are made wide before every product, in either direction.
+
+namespace {
+
+bool is_attention_product(Tag tag) {
+  using enum Tag;
+  return multiplies_to_heads(tag) || tag == o_proj || tag == q_a_proj || tag == q_b_proj || tag == kv_a_proj ||
+         tag == kv_b_proj;
+}
+bool is_mlp_product(Tag tag) { return enters_mlp(tag) || tag == Tag::down_proj || of_experts(tag); }
+
+// How many adapters stand beside a product; 0: none.
+std::int64_t adapters_of(Tag tag, const Adapters& a) {
+  const bool chosen = (a.attention && is_attention_product(tag)) || (a.mlp && is_mlp_product(tag));
+  if (!chosen) return 0;
+  if (a.joint) return 1;
+  return tag == Tag::qkv_proj ? 3 : tag == Tag::gate_up_proj || tag == Tag::experts_gate_up ? 2 : 1;
+}
+
+}  // namespace
+
+void add_adapters(const TrainingOptions& o, const model::StoredFormat& wide, Graph& forward) {
+  Graph frozen;
+  frozen.swap(forward);
+  for (const Op& op : frozen) {
+    const auto* g = std::get_if<Gemm>(&op.body);
+    if (g == nullptr || !g->weights) {
+      forward.push_back(op);
+      continue;
+    }
+    // Stored in fewer bits than are multiplied.
+    const bool packed_weights = g->weights->dequant_flops > 0 ||
+                                (o.products == Products::wide && bits(g->weights->compute) < bits(g->activation));
+    if (packed_weights) {
+      const double matrices = op.layer_kind >= 0 ? g->weight_matrices : 1;
+      const double packed = g->weights->bytes(g->n, g->k).value / static_cast<double>(g->n * g->k);
+      forward.push_back(after(op, Tag::dequantise,
+                              Vector{.kind = VectorKind::elementwise,
+                                     .rows = std::llround(static_cast<double>(g->n) * matrices),
+                                     .width = g->k,
+                                     .reads = packed * 8 / bits(g->activation),
+                                     .writes = 1,
+                                     .activation = g->activation,
+                                     .operations = g->weights->dequant_flops}));
+    }
+    forward.push_back(op);
+    auto& product = std::get<Gemm>(forward.back().body);
+    if (packed_weights) product.weights = &wide;
+    const std::int64_t count = op.layer_kind >= 0 ? adapters_of(op.tag, o.adapters) : 0;
+    if (count == 0) {
+      forward.back().saved = Bytes{};
+      continue;
+    }
+    Gemm down = product;
+    down.weights = &wide;
+    down.bias = false;
+    down.n = o.adapters.rank * count;
+    forward.push_back(after(op, Tag::adapter_down, down));
+    Gemm up = down;
+    up.n = product.n;
+    up.k = o.adapters.rank;
+    forward.push_back(after(op, Tag::adapter_up, up));
+    const double rows = static_cast<double>(up.m) * static_cast<double>(up.batch);
+    forward.back().saved = Bytes{rows * static_cast<double>(down.n) * bytes_per_element(up.activation)};
+    forward.push_back(after(op, Tag::adapter_add,
+                            Vector{.kind = VectorKind::add,
+                                   .rows = std::llround(rows),
+                                   .width = up.n,
+                                   .reads = 2,
+                                   .activation = up.activation}));
+  }
+}
+
+// ---- Narrow products
+
+bool is_narrowed(const Op& op, const TrainingOptions& o) {
+  return o.products != Products::wide && std::holds_alternative<Gemm>(op.body) && op.layer_kind >= 0 &&
+         (is_attention_product(op.tag) || is_mlp_product(op.tag));
+}
+
+void narrow_products(const TrainingOptions& o, double passes, Graph& graph) {
+  const Dtype type = type_of(o.products);
+  Graph wide;
+  wide.swap(graph);
+  for (Op& op : wide) {
+    if (is_narrowed(op, o)) {
+      auto* g = std::get_if<Gemm>(&op.body);
+      g->operands = type;
+      // Of a gradient of weights, its second operand: the first was made narrow for the gradient of the input.
+      const bool weights = op.pass == Pass::wgrad;
+      Op quantise = after(op, Tag::quantise,
+                          Vector{.kind = VectorKind::elementwise,
+                                 .rows = (weights ? g->k : g->m) * g->batch,
+                                 .width = weights ? g->n : g->k,
+                                 .reads = passes,
+                                 .writes = passes * bits(type) / bits(g->activation),
+                                 .activation = g->activation,
+                                 .operations = 2});
+      quantise.pass = op.pass;
+      quantise.name = name(Tag::quantise, op.pass);
+      graph.push_back(quantise);
+    }
+    graph.push_back(op);
+  }
 }
 
 }  // namespace llmperf::graph

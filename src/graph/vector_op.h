@@ -121,8 +121,9 @@ inline constexpr auto kVectorOps = [] {
       {gate_add, "gate_add", 2, 2, 1, 1, kMapped},
       {select, "select", 1, 2, 1, 0, 0},
       {reduce, "reduce", 1, 1, 0, 0, 0},
-      {group_norm, "group_norm", 7, 2, 1, 0, 0},            // as layer_norm
-      {elementwise, "elementwise", 0, 1, 1, 0, kMeasured},  // its own operations, Vector::operations
+      {group_norm, "group_norm", 7, 2, 1, 0, 0},  // as layer_norm
+      // its own operations, Vector::operations
+      {elementwise, "elementwise", 0, 1, 1, 0, kMeasured, moves(elementwise, {2, 1})},
   });
 }();
 static_assert(

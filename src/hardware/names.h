@@ -24,7 +24,7 @@ inline constexpr std::array<std::string_view, 6> kProductTilesNames = {"unpacked
 inline constexpr std::array<std::string_view, 3> kPowerNames = {"none", "short", "sustained"};
 inline constexpr std::array<std::string_view, 5> kAttentionKernelsNames = {"flash2", "flash3", "blackwell", "xqa",
                                                                            "cann"};
-inline constexpr std::array<std::string_view, 2> kWorkloadNames = {"language", "video"};
+inline constexpr std::array<std::string_view, 3> kWorkloadNames = {"language", "video", "training"};
 inline constexpr std::array<std::string_view, 3> kHostClassNames = {"desktop", "server", "grace"};
 inline constexpr std::array<std::string_view, 3> kChainNames = {"one_kernel", "framework", "compiled"};
 
@@ -37,7 +37,7 @@ static_assert(static_cast<std::size_t>(Dispatch::pieces) + 1 == kDispatchNames.s
 static_assert(static_cast<std::size_t>(ProductTiles::cube) + 1 == kProductTilesNames.size());
 static_assert(static_cast<std::size_t>(Power::sustained) + 1 == kPowerNames.size());
 static_assert(static_cast<std::size_t>(AttentionKernels::cann) + 1 == kAttentionKernelsNames.size());
-static_assert(static_cast<std::size_t>(Workload::video) + 1 == kWorkloadNames.size());
+static_assert(static_cast<std::size_t>(Workload::training) + 1 == kWorkloadNames.size());
 static_assert(static_cast<std::size_t>(Chains::compiled) + 1 == kChainNames.size());
 
 }  // namespace llmperf::hardware

@@ -43,7 +43,7 @@ constexpr Switch kSwitches[] = {
     {"flash_any_length", &RuntimeOptions::flash_any_length, kVideo},
 };
 constexpr bool used(const Switch& s, Workload workload) {
-  return (s.use & (workload == Workload::language ? kLanguage : kVideo)) != 0;
+  return (s.use & (workload == Workload::video ? kVideo : kLanguage)) != 0;
 }
 
 // Names that tuning guides use.
@@ -74,7 +74,7 @@ bool each_field(std::string_view name, Workload workload, Visit&& visit) {
     known = true;
   }
   for (const Alias& alias : kAliases) {
-    if (alias.name != name || workload != Workload::language) continue;
+    if (alias.name != name || workload == Workload::video) continue;
     visit(alias.field);
     known = true;
   }
@@ -85,7 +85,7 @@ bool each_field(std::string_view name, Workload workload, Visit&& visit) {
 Error unknown(std::string_view word, std::string_view name, Workload workload) {
   std::vector<std::string> names = runtime_option_names(workload);
   for (const Alias& alias : kAliases) {
-    if (workload == Workload::language && names.back() != alias.name) names.emplace_back(alias.name);
+    if (workload != Workload::video && names.back() != alias.name) names.emplace_back(alias.name);
   }
   return Error::bad_input("`options`: unknown runtime option " + quote(word), name_hint(name, names));
 }
@@ -97,7 +97,7 @@ std::string_view name(Workload workload) { return kWorkloadNames[static_cast<std
 const std::vector<std::string>& runtime_option_names(Workload workload) {
   static const auto names = [] {
     std::array<std::vector<std::string>, kWorkloadNames.size()> result;
-    for (const Workload w : {Workload::language, Workload::video}) {
+    for (const Workload w : {Workload::language, Workload::video, Workload::training}) {
       for (const Switch& s : kSwitches) {
         if (used(s, w)) result[static_cast<std::size_t>(w)].emplace_back(s.name);
       }

@@ -14,7 +14,7 @@ namespace llmperf::hardware {
 enum class Chains : unsigned char { one_kernel, framework, compiled };
 
 // What a stack is used for. Each has its own switches; those of the other stay as they are.
-enum class Workload : unsigned char { language, video };
+enum class Workload : unsigned char { language, video, training };
 std::string_view name(Workload workload);
 
 struct RuntimeOptions {

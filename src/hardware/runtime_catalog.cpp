@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -78,7 +79,8 @@ std::vector<Head> heads_for(const Device& device) {
       continue;
     }
     const std::vector<std::string>& families = found[1];
-    if (contains(found[0], device.name) || contains(families, device.family) || contains(families, kAnyFamily)) {
+    if (contains(found[0], device.name) || contains(families, device.name) || contains(families, device.family) ||
+        contains(families, kAnyFamily)) {
       heads.push_back(read_head(file));
     }
   }
@@ -365,8 +367,12 @@ class Lookup {
   // A profile of a tool is for that tool, and with `any_tool` for who says nothing of tools and versions.
   Lookup(const Device& device, Workload workload, const Asked& asked = {}, bool any_tool = false)
       : device_(device), language_(workload == Workload::language), heads_(heads_for(device)) {
-    std::erase_if(heads_, [&](const Head& head) { return (head.workload == name(Workload::video)) == language_; });
+    std::erase_if(heads_, [&](const Head& head) {
+      return head.workload != (language_ ? std::string_view() : name(workload)) &&
+             !(language_ && head.workload == name(Workload::language));
+    });
     keep_begun(asked);
+    dated_ = workload == Workload::training && !asked.version.empty();
     any_tool = any_tool && asked.tool.empty() && asked.version.empty();
     std::copy_if(heads_.begin(), heads_.end(), std::back_inserter(own_), [&](const Head& head) {
       return head.hardware == device.name && (head.tool.empty() || head.tool == asked.tool || any_tool);
@@ -382,13 +388,17 @@ class Lookup {
     const EngineEra* era = outright(asked.name);
     if (era == nullptr && !asked.version.empty() && asked.version != "unknown") {
       const std::string engine = engine_of(asked.name);
-      if (engine.empty()) {
+      constexpr std::int64_t kYears = 1000;  // numbers that could be one, and are no date
+      const std::optional<Version> release = parse_version(asked.version);
+      if (engine.empty() && dated_ && release && (is_date(*release) || release->front() < kYears)) {
+        // Training stacks have no part of their own beside kernels: their releases are those of profiles.
+      } else if (engine.empty()) {
         const std::string known = known_eras(every_era(), device_.family, "");
         throw Error::bad_input(fmt::format("no versions are known of runtime {}", quote(asked.name)),
                                known.empty() ? "" : "known: " + known);
       }
-      era = era_by_text(eras_of(engine), device_.family, engine, asked.version);
-      if (era == nullptr) {
+      if (!engine.empty()) era = era_by_text(eras_of(engine), device_.family, engine, asked.version);
+      if (era == nullptr && !engine.empty()) {
         throw Error::bad_input(fmt::format("no era of {} has version {}", engine, quote(asked.version)),
                                "known: " + known_eras(eras_of(engine), device_.family, engine));
       }
@@ -401,7 +411,7 @@ class Lookup {
     // The name is no runtime of this device's family.
     std::vector<std::string> known = {"none"};
     for (const Head& head : own_) known.push_back(head.name);
-    for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
+    for (const std::string_view family : groups()) {
       for (const Head& head : classes(family)) known.push_back(head.name);
     }
     for (const EngineEra& e : every_era()) known.insert(known.end(), {e.engine, e.name});
@@ -425,7 +435,7 @@ class Lookup {
       era = era_by_text(eras_of(engine), device_.family, engine, asked.version);
     }
     if (std::optional<RuntimeProfile> p = found(asked.name, era)) return *std::move(p);
-    for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
+    for (const std::string_view family : groups()) {
       const std::vector<Head> of_family = classes(family);
       if (const Head* head = choose(of_family, "")) return current(*head);
     }
@@ -435,8 +445,16 @@ class Lookup {
  private:
   // The device's own of that name, else its family's, else that of all; without a name the preferred one.
   std::optional<Head> fitted(const std::string& name) const {
+    // Of a release that was asked for, the last to begin by then, be it the device's own or its family's.
+    for (const std::string_view family : groups()) {
+      std::vector<Head> all = dated_ ? classes(family) : std::vector<Head>();
+      if (all.empty()) continue;
+      all.insert(all.begin(), own_.begin(), own_.end());
+      std::ranges::stable_sort(all, std::ranges::greater(), &Head::since_date);
+      if (const Head* head = choose(all, name)) return *head;
+    }
     if (const Head* head = choose(own_, name)) return *head;
-    for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
+    for (const std::string_view family : groups()) {
       const std::vector<Head> of_family = classes(family);
       if (const Head* head = choose(of_family, name)) return *head;
     }
@@ -497,6 +515,8 @@ class Lookup {
     std::erase_if(heads_, [&](const Head& h) { return !has_begun(h.since, h.since_date, version); });
     std::ranges::stable_sort(heads_, std::ranges::greater(), &Head::since_date);
   }
+  // What a default may be of: some devices of a family by their names, the family, all.
+  std::array<std::string_view, 3> groups() const { return {device_.name, device_.family, kAnyFamily}; }
   // The defaults of a family.
   std::vector<Head> classes(std::string_view family) const {
     std::vector<Head> all;
@@ -518,6 +538,7 @@ class Lookup {
 
   const Device& device_;
   bool language_;
+  bool dated_ = false;       // a release of a training stack is asked for
   std::vector<Head> heads_;  // of the workload
   std::vector<Head> own_;    // of the device
   struct EraHead {

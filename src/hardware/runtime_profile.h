@@ -86,6 +86,11 @@ enum class Parameter : unsigned char {
   tile_launch, tile_matrix_share, tile_feed_share, tile_vector_share, tile_dram_share, tile_dram_near_share,
   tile_link_share, tile_multicast_share, tile_hidden, tile_attention_share, tile_attention_memory_share, tile_attention_keys,
   tile_prompt_share,
+  // Training (estimate/training.cpp): products of narrow operands and what makes them so, attention's backward pass,
+  // which part of exchanges shows, and the host.
+  training_narrow_share, training_fp4_share, training_quantise, training_quantise_rows, training_experts_share,
+  training_backward_share, training_tensor_shows, training_routing_shows, training_context_shows, training_shard_hidden,
+  training_shard_shows, training_update_shows, training_host_op, training_host_experts, training_gathered, training_loss_bytes, training_divided_loss_bytes,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,
   count
@@ -286,6 +291,10 @@ struct KernelChoices {
   std::int64_t exchange_tokens = 0;
   bool exchange_network = false;  // between nodes as well (DeepEP's kernels of low latency)
   Power power = Power::none;
+  // Of training: products get one share of the peak whatever their size, element-wise work is fused as compilers and
+  // libraries of today do it; else kernels are those of Megatron-LM of 2022 (training_graph.cpp).
+  bool fused_training = false;
+  bool gradient_buffers = false;    // of it: gradients have their place from the start, not as they come
   bool eager = false;               // kernels are timed as a framework calls them one by one (efficiency.cpp, called())
   bool attention_appends = false;   // measured prompt attention includes appending K and V to the cache
   std::int64_t tensor_padding = 0;  // B that the allocator adds to every tensor, before it rounds up to the granule

@@ -18,7 +18,7 @@ using RowList = std::vector<std::size_t>;
 std::string kind_of(const Row& row) {
   return match(
       row.of, [](const StepRow& s) { return std::string(name(s.phase)); }, [](const OpRow& o) { return o.op; },
-      [](const ServingRow& r) { return r.metric; });
+      [](const ServingRow& r) { return r.metric; }, [](const TrainingRow&) { return std::string("training"); });
 }
 
 // What a row measured, as named numbers: those whose being constant hides what depends on them.
@@ -29,6 +29,7 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
                                        : std::pair<std::string_view, std::int64_t>{"context", s->context}};
   }
   if (const auto* r = std::get_if<ServingRow>(&row.of)) return {{"concurrency", r->load.concurrency.value_or(0)}};
+  if (const auto* t = std::get_if<TrainingRow>(&row.of)) return {{"seq", t->seq}};
   const auto& shape = std::get<OpRow>(row.of).shape;
   if (const auto* g = std::get_if<GemmShape>(&shape)) return {{"m", g->m}, {"n", g->n}, {"k", g->k}};
   if (const auto* v = std::get_if<VectorShape>(&shape)) return {{"m", v->tokens}};

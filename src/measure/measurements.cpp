@@ -27,15 +27,16 @@ using descriptor::Problems;
 
 // ---- The schema: every column, and what each kind of row has in it. Files are read and written by it.
 
-// In each kind of file, of steps, ops and servers: r, it must be there; o, it may; -, it is none of theirs.
+// In each kind of file, of steps, ops, servers and training: r, it must be there; o, it may; -, it is none of theirs.
 struct ColumnInfo {
   std::string_view name;
   std::string_view use;
 };
 // clang-format off
 constexpr ColumnInfo kColumns[] = {
-    {"hardware", "rrr"}, {"tp", "ooo"}, {"ep", "ooo"}, {"dp", "o-o"}, {"pp", "o-o"}, {"runtime", "oor"},
-    {"engine_version", "ooo"}, {"execution", "o-o"}, {"options", "o-o"}, {"model", "r-r"}, {"weights", "ror"},
+    {"id", "---o"}, {"source", "---o"}, {"framework", "---o"}, {"year", "---o"},
+    {"hardware", "rrrr"}, {"tp", "oooo"}, {"ep", "oooo"}, {"dp", "o-o"}, {"pp", "o-oo"}, {"runtime", "oor"},
+    {"engine_version", "ooo"}, {"execution", "o-o"}, {"options", "o-o"}, {"model", "r-rr"}, {"weights", "roro"},
     {"kv", "o-o"}, {"op", "-r-"}, {"dtype", "-r-"}, {"ranks", "-o-"}, {"batch", "ro-"}, {"phase", "r--"},
     {"new_tokens", "r--"}, {"context", "r--"}, {"concurrency", "o-o"}, {"prompt", "o--"}, {"generated", "o--"},
     {"loaded", "o--"}, {"measured", "o--"}, {"n_gpu", "o--"}, {"split", "o--"}, {"gpu_layers", "o--"},
@@ -50,7 +51,11 @@ constexpr ColumnInfo kColumns[] = {
     {"block_size", "--o"}, {"prefix_caching", "--o"}, {"recv_interval", "--o"}, {"rate", "--o"}, {"burstiness", "--o"}, {"requests", "--o"},
     {"input", "--o"}, {"output", "--o"}, {"prefix", "--o"}, {"trace", "--o"}, {"replicas", "--o"},
     {"prefill_replicas", "--o"}, {"decode_replicas", "--o"}, {"prefill_plan", "--o"}, {"decode_plan", "--o"},
-    {"draft", "--o"}, {"accept", "--o"}, {"metric", "---"}, {"latency_ms", "r--"}, {"latency_us", "-r-"}};
+    {"draft", "--o"}, {"accept", "--o"}, {"gpus", "---r"}, {"gpus_per_node", "---o"}, {"task", "---o"},
+    {"precision", "---o"}, {"optimizer", "---o"}, {"lora_rank", "---o"}, {"lora_targets", "---o"}, {"seq", "---r"},
+    {"gbs", "---r"}, {"mbs", "---r"}, {"sp", "---o"}, {"vp", "---o"}, {"schedule", "---o"}, {"cp", "---o"},
+    {"dp_mode", "---o"}, {"shard_group", "---o"}, {"recompute", "---o"}, {"loss", "---o"}, {"mem_gib", "---o"},
+    {"mem_kind", "---o"}, {"oom", "---o"}, {"notes", "---o"}, {"metric", "---"}, {"latency_ms", "r--"}, {"latency_us", "-r-"}};
 // clang-format on
 constexpr std::size_t kRowColumns = std::size(kColumns) - 2;  // without latencies
 
@@ -89,12 +94,49 @@ const SchemeAlias* scheme_called(std::string_view text) {
   return found == std::end(kSchemeAliases) ? nullptr : found;
 }
 constexpr std::string_view kSplits[] = {"layer", "tensor", "row", "none"};
+constexpr std::string_view kTrainedTokens = "tok_s_gpu";
 constexpr std::string_view kBalanced = "balanced";
 constexpr Rule kRanks{.min = 2, .max = 1'000'000};
 constexpr std::int64_t kMostRequests = 10'000'000;  // of a run
 constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
 
 // visit(column, member, rule) of everything that a row or the shape of an op has in a column; Of may be const.
+template <class Of, class Visit>
+void each_training_field(Of& s, const Visit& visit) {
+  constexpr Rule kDegree{.absent = 1, .max = graph::kMostDevices};
+  visit("id", s.id, {});
+  visit("source", s.source, {});
+  visit("framework", s.framework, {});
+  visit("year", s.year, {.absent = 0});
+  visit("model", s.model, {});
+  visit("gpus", s.gpus, {.max = graph::kMostDevices});
+  visit("gpus_per_node", s.gpus_per_node, {.absent = 0});
+  visit("task", s.task, {});
+  visit("precision", s.precision, {});
+  visit("weights", s.weights, {});
+  visit("optimizer", s.optimizer, {});
+  visit("lora_rank", s.lora_rank, {.absent = 0});
+  visit("lora_targets", s.lora_targets, {});
+  visit("seq", s.seq, {});
+  visit("gbs", s.gbs, {});
+  visit("mbs", s.mbs, {});
+  visit("tp", s.tp, kDegree);
+  visit("sp", s.sp, {.absent = 0});
+  visit("pp", s.pp, kDegree);
+  visit("vp", s.vp, kDegree);
+  visit("schedule", s.schedule, {});
+  visit("cp", s.cp, kDegree);
+  visit("ep", s.ep, kDegree);
+  visit("dp_mode", s.dp_mode, {});
+  visit("shard_group", s.shard_group, {.absent = 0});
+  visit("recompute", s.recompute, {});
+  visit("loss", s.loss, {});
+  visit("mem_gib", s.mem_gib, {});
+  visit("mem_kind", s.mem_kind, {});
+  visit("oom", s.oom, {.absent = 0});
+  visit("notes", s.notes, {});
+}
+
 template <class Of, class Visit>
 void each_field(Of& s, const Visit& visit) {
   using Type = std::remove_const_t<Of>;
@@ -112,7 +154,9 @@ void each_field(Of& s, const Visit& visit) {
     visit("execution", s.execution, {.shown = step, .text = "execution {}"});
     visit("options", s.options, {.shown = step, .text = "options {}"});
   }
-  if constexpr (step) {
+  if constexpr (std::is_same_v<Type, TrainingRow>) {
+    each_training_field(s, visit);
+  } else if constexpr (step) {
     visit("batch", s.batch, {});
     visit("phase", s.phase, {});
     visit("new_tokens", s.new_tokens, {});
@@ -329,7 +373,8 @@ class FileParser {
       problem(1, "latency_ms (steps) and latency_us (ops) in one file", "a file holds rows of one schema");
       return false;
     }
-    if (!ops_ && !named("latency_ms") && !requests_) {
+    training_ = !ops_ && named(kTrainedTokens);
+    if (!ops_ && !named("latency_ms") && !requests_ && !training_) {
       for (const ServingFigure& figure : serving_figures()) serving_ = serving_ || named(figure.column);
     }
     for (std::size_t i = 0; i < width_; ++i) read_column_name(i, reader_.cells()[i]);
@@ -344,9 +389,10 @@ class FileParser {
     if (requests_ && named("tpot_ms") && !at_[Column("gen_tokens").index]) missing.push_back("'gen'");
     if (missing.empty()) return true;
     problem(1, fmt::format("no column {}", join(missing, ", ")),
-            requests_  ? "`hw`, `model` and `weights` beside the file say what no column does"
-            : serving_ ? "taken for measurements of servers, because there are columns of their figures"
-                       : fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
+            requests_   ? "`hw`, `model` and `weights` beside the file say what no column does"
+            : training_ ? "taken for measurements of training steps, because there is a column 'tok_s_gpu'"
+            : serving_  ? "taken for measurements of servers, because there are columns of their figures"
+                        : fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
                                      ops_ ? "ops" : "steps", ops_ ? "a" : "no"));
     return false;
   }
@@ -361,6 +407,8 @@ class FileParser {
       std::optional<std::size_t>& at = at_[static_cast<std::size_t>(known - std::begin(kColumns))];
       if (at) problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
       at = i;
+    } else if (training_ && name == kTrainedTokens) {
+      tokens_ = i;
     } else if (const ServingFigure* figure = serving_ ? figure_called(cell.text) : nullptr) {
       const auto same = [&](const auto& one) { return one.second == figure; };
       if (std::any_of(figures_.begin(), figures_.end(), same)) {
@@ -381,7 +429,10 @@ class FileParser {
     const auto found = std::ranges::find(serving_figures(), column, &ServingFigure::column);
     return found == serving_figures().end() ? nullptr : &*found;
   }
-  char use(const ColumnInfo& info) const { return info.use[ops_ ? 1 : serving_ ? 2 : 0]; }
+  char use(const ColumnInfo& info) const {
+    const std::size_t schema = ops_ ? 1 : serving_ ? 2 : training_ ? 3 : 0;
+    return schema < info.use.size() ? info.use[schema] : '-';
+  }
   bool named(std::string_view name) const {
     const std::vector<descriptor::CsvCell>& cells = reader_.cells();
     return std::any_of(cells.begin(), cells.end(), [&](const descriptor::CsvCell& cell) { return cell.text == name; });
@@ -437,6 +488,7 @@ class FileParser {
     row.file = into_->files.size() - 1;
     row.line = reader_.line();
     row.hardware = required("hardware");
+    if (training_) return add_trained(row);
     if (!serving_ && !requests_) {
       row.latency = Seconds{ops_ ? latency("latency_us") * 1e-6 : latency("latency_ms") * 1e-3};
     }
@@ -465,6 +517,26 @@ class FileParser {
     for (const auto& [cell, index] : extra_) row.extra[index] = cells[cell].text;
     if (serving_) return add_figures(row);
     if (requests_) return add_steps(row);
+    if (good_) into_->rows.push_back(std::move(row));
+  }
+
+  // A step, in seconds; of a run of which only the memory is known, or that it had too little, no number.
+  void add_trained(Row& row) {
+    TrainingRow of;
+    each_field(of, CellReader{*this});
+    name_stack(of);
+    const std::vector<descriptor::CsvCell>& cells = reader_.cells();
+    const bool timed = tokens_ && !cells[*tokens_].text.empty();
+    row.latency = Seconds{std::numeric_limits<double>::quiet_NaN()};
+    if (timed) {
+      const double rate = latency_of(cells[*tokens_], kTrainedTokens) * static_cast<double>(of.gpus);
+      row.latency = Seconds{static_cast<double>(of.gbs) * static_cast<double>(of.seq) / rate};
+    } else if (!of.oom && !of.mem_gib) {
+      problem(1, "a run without 'tok_s_gpu', 'mem_gib' and 'oom'");
+    }
+    row.of = std::move(of);
+    if (!extra_.empty()) row.extra.resize(into_->extra_columns.size());
+    for (const auto& [cell, index] : extra_) row.extra[index] = cells[cell].text;
     if (good_) into_->rows.push_back(std::move(row));
   }
 
@@ -693,10 +765,12 @@ class FileParser {
   Measurements* into_;
   std::map<std::string_view, std::string> beside_;
   bool in_rows_ = false;
-  bool ops_ = false;                 // the schema: of ops,
-  bool serving_ = false;             // of servers, else of steps,
-  bool requests_ = false;            // which are told by the requests they were of:
-  std::optional<std::size_t> ttft_;  // the columns of their latencies
+  bool ops_ = false;                   // the schema: of ops,
+  bool serving_ = false;               // of servers, else of steps,
+  bool training_ = false;              // of training,
+  std::optional<std::size_t> tokens_;  // whose speed stands there
+  bool requests_ = false;              // which are told by the requests they were of:
+  std::optional<std::size_t> ttft_;    // the columns of their latencies
   std::optional<std::size_t> tpot_;
   std::size_t width_ = 0;
   std::array<std::optional<std::size_t>, std::size(kColumns)> at_ = {};
@@ -930,6 +1004,8 @@ std::vector<std::string> configuration_parts(const Row& row) {
     for (const std::string& part : {r->runtime, r->model, r->weights}) add(part);
     for (std::string& part : settings_of(*r)) add(std::move(part));
     add(r->metric);
+  } else if (const auto* t = std::get_if<TrainingRow>(&row.of)) {
+    for (const std::string& part : {runtime_text(row), t->model, t->weights, describe(*t)}) add(part);
   } else {
     const auto& op = std::get<OpRow>(row.of);
     add(runtime_text(row));
@@ -1064,6 +1140,7 @@ struct Latency {
 std::vector<Latency> latencies_of(const std::vector<Row>& rows) {
   if (rows.empty() || std::holds_alternative<OpRow>(rows.front().of)) return {{"latency_us", "", 1e6}};
   if (std::holds_alternative<StepRow>(rows.front().of)) return {{"latency_ms", "", 1e3}};
+  if (std::holds_alternative<TrainingRow>(rows.front().of)) return {{"step_s", "", 1}};
   std::vector<Latency> columns;
   for (const ServingFigure& figure : serving_figures()) {
     Latency column{figure.column, figure.metric, figure.rate ? 0.0 : 1e3};

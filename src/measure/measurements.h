@@ -1,4 +1,4 @@
-// Measured latencies: rows of CSV files in one of three schemas, told apart by their header.
+// Measured latencies: rows of CSV files in one of four schemas, told apart by their header.
 //
 //  * steps of whole models (latency_ms). One forward step of `batch` sequences that each process new_tokens and have
 //    context cached; phase verify is decode that checks several new tokens of each (speculative decoding). With
@@ -9,6 +9,7 @@
 //    mean one of decode.
 //  * kernels (latency_us); a row fills in what its op has (op_row.h). With runtime,engine_version the kernels are that
 //    engine's.
+//  * training steps (training_row.h), by their tokens per second and device (tok_s_gpu).
 //  * servers under load (serving_row.h), and at least one of the figures METRIC_STATISTIC_ms (ttft, tpot, itl, e2e;
 //    mean, p50, p90, p95, p99), output_tokens_per_second and requests_per_second. Each figure is a row of its own.
 //
@@ -33,6 +34,7 @@
 #include "base/units.h"
 #include "measure/op_row.h"
 #include "measure/serving_row.h"
+#include "measure/training_row.h"
 
 namespace llmperf::measure {
 
@@ -75,7 +77,7 @@ struct StepRow : ModelRow {
 
 struct Row {
   std::string hardware;
-  std::variant<StepRow, OpRow, ServingRow> of;
+  std::variant<StepRow, OpRow, ServingRow, TrainingRow> of;
   Seconds latency;       // of a figure that is a rate its inverse
   std::size_t file = 0;  // in Measurements::files
   int line = 0;

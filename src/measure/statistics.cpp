@@ -130,7 +130,18 @@ Label of_load(const Row&, const ServingRow& r) {
   return {"at once"};
 }
 
-constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>},
+template <auto Member>
+std::optional<Label> of_training(const Row& row) {
+  const auto* run = std::get_if<TrainingRow>(&row.of);
+  if (!run) return std::nullopt;
+  return Label{fmt::format("{} {}", row.hardware, run->*Member)};
+}
+
+constexpr Grouping kGroupings[] = {{"hardware_runtime", of_training<&TrainingRow::runtime>},
+                                   {"hardware_precision", of_training<&TrainingRow::precision>},
+                                   {"hardware_task", of_training<&TrainingRow::task>},
+                                   {"hardware_source", of_training<&TrainingRow::source>},
+                                   {"runtime", of_step<text<&StepRow::runtime>>},
                                    {"phase", of_step<phase>},
                                    {"runtime_phase", of_step<runtime_phase>},
                                    {"batch_band", of_step<batch_band>},

@@ -21,6 +21,8 @@
 #include "measure/predictor.h"
 #include "measure/serving_predictor.h"
 #include "measure/statistics.h"
+#include "request/resolve.h"
+#include "request/sources.h"
 
 namespace llmperf::measure {
 namespace {
@@ -177,7 +179,7 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
         made.device = &load_once(devices, row.hardware, [&] { return hardware::load_device(row.hardware); });
         if (name.empty() && std::holds_alternative<OpRow>(row.of)) {
           made.profile = hardware::load_kernels(*made.device);
-        } else if (name != "none") {
+        } else if (name != "none" && !std::holds_alternative<TrainingRow>(row.of)) {
           made.profile = hardware::load_runtime_profile(
               *made.device, name,
               runtime.empty() ? hardware::UnknownRuntime::measured : hardware::UnknownRuntime::error);
@@ -243,6 +245,7 @@ std::string baseline_kind(const Row& row) {
       [&](const StepRow& step) {
         return fmt::format("{} {} {} {}", row.hardware, runtime_name(step), step.weights, name(step.phase));
       },
+      [&](const TrainingRow& run) { return fmt::format("{} {}", row.hardware, run.runtime); },
       [&](const ServingRow& run) {
         return fmt::format("{} {} {} {}", row.hardware, run.runtime, run.weights, run.metric);
       });
@@ -286,6 +289,60 @@ void predict_runs(const Measurements& measurements, const Batch& batch, std::vec
   }
 }
 
+// Training steps, each of a request of its own.
+void predict_training(const Measurements& measurements, const Batch& batch, const std::string& runtime,
+                      std::vector<ValidatedRow>& all, std::vector<RooflineTimes>& times, Refusals& refused) {
+  request::Sources sources;
+  sources.put(batch.device->name, *batch.device);
+  for (const std::size_t i : batch.rows) {
+    const auto& of = std::get<TrainingRow>(measurements.rows[i].of);
+    ValidatedRow& row = all[i];
+    try {
+      request::Request q = request_of(of, *batch.device, sources.model(of.model).decoder.num_layers());
+      if (!runtime.empty()) q.runtime = runtime;
+      auto resolved = request::resolve(q, sources, request::Unused::taken);
+      estimate::TrainingEstimate e;
+      const auto run = [&] {
+        auto& training = std::get<request::Training>(resolved->work);
+        training.estimator->summary(training.scenario, training.choices.plan, training.options, e);
+      };
+      run();
+      // What a recipe computes again and does not say is the least with which the run, which there was, fits.
+      for (const char* more : {"modules:layernorm,moe_act,mla_up_proj", "modules:layernorm,mlp,moe_act", "full"}) {
+        if (e.fits || of.recompute != kRecipe || of.oom) break;
+        q.recompute = more;
+        resolved = request::resolve(q, sources, request::Unused::taken);
+        run();
+      }
+      auto& training = std::get<request::Training>(resolved->work);
+      const double whole = static_cast<double>(of.micro_batches() * of.micro_batch() * of.replicas());
+      const double part = static_cast<double>(of.gbs) / whole;
+      row.predicted = e.time.value * part;
+      row.profile = resolved->profile ? resolved->profile->title_for(resolved->device) : "none";
+      row.class_default = resolved->profile && !resolved->profile->measured_on(resolved->device);
+      const bool allocated = of.mem_kind == "allocated";
+      row.memory = {.fits = e.fits,
+                    .bytes = (e.memory.total() - (allocated ? e.memory.reserve : Bytes{})).value,
+                    .measured = of.mem_gib.value_or(0) * 1073741824.0};
+      row.band = estimate::band_of_run(training.estimator->setup(), e);
+      q.runtime = "none";
+      const auto light = request::resolve(q, sources, request::Unused::taken);
+      auto& bare = std::get<request::Training>(light->work);
+      bare.estimator->summary(bare.scenario, bare.choices.plan, bare.options, e);
+      row.roofline = e.time.value * part;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::infeasible && error.kind() != ErrorKind::bad_input) throw;
+      refused.add(measurements, i, error);
+      continue;
+    }
+    if (!std::isfinite(measurements.rows[i].latency.value)) {
+      row.scored = false;
+      if (row.remark.empty()) row.remark = "memory alone was measured";
+    }
+    times[i] = {0, row.roofline, baseline_kind(measurements.rows[i]), row.scored};
+  }
+}
+
 }  // namespace
 
 Validation validate(Measurements measurements, const std::string& runtime, const hardware::Device* device) {
@@ -306,6 +363,10 @@ Validation validate(Measurements measurements, const std::string& runtime, const
   for (Batch& batch : batches(measurements, runtime, devices, refused)) {
     if (std::holds_alternative<ServingRow>(measurements.rows[batch.rows.front()].of)) {
       predict_runs(measurements, batch, all, times, notes, refused);
+      continue;
+    }
+    if (std::holds_alternative<TrainingRow>(measurements.rows[batch.rows.front()].of)) {
+      predict_training(measurements, batch, runtime, all, times, refused);
       continue;
     }
     const bool light = batch.profile.name.empty();

@@ -57,6 +57,12 @@ struct ValidatedRow {
   bool class_default = false;  // no profile for this device and runtime: its class's
   bool scored = true;          // false: listed only
   std::string remark = {};     // why not scored, what was extrapolated
+  struct Memory {              // of a training step, one device
+    bool fits = true;
+    double bytes = 0;     // as the run's figure counts: with what is reserved, or without
+    double measured = 0;  // B; 0: not published
+  };
+  std::optional<Memory> memory = {};
 };
 
 // The same figures of a predictor and its baselines.

@@ -46,6 +46,17 @@ bool Decoder::is_plain_transformer() const {
          type_embeddings == 0;
 }
 
+bool Decoder::has_backward() const {
+  const bool layers = std::ranges::all_of(kinds, [](const Layer& l) {
+    const Attention& a = l.attention;
+    const Experts* x = l.feed_forward.experts ? &*l.feed_forward.experts : nullptr;
+    return (!x || x->identity == 0) && !l.scaled && l.low_rank_branch == 0 && !a.indexer && !a.compression &&
+           !a.low_rank && !a.shares_cache && !a.one_vector;
+  });
+  return layers && !encoder && streams.mix == StreamMix::none && layer_embedding_width == 0 && !embedding_norm &&
+         type_embeddings == 0;
+}
+
 std::int64_t Recurrent::conv_channels() const {
   // Mamba's B and C come after the convolution.
   const bool values_alone = kind == RecurrentKind::mamba || kind == RecurrentKind::short_conv;

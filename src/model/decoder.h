@@ -253,6 +253,9 @@ struct Decoder {
   // Every layer is attention with keys and values of its own and a feed-forward part, on one residual stream: what
   // training and formulas in letters know.
   bool is_plain_transformer() const;
+  // Whether every part of it has a backward pass here: those of plain transformers, recurrences and what gates them,
+  // layers of one mixer or one feed-forward part alone.
+  bool has_backward() const;
   // Layers of kind `kind`.
   std::int64_t count_of_kind(std::size_t kind) const { return kind_counts[kind]; }
   // Appends one layer, sharing the kind of an equal one.

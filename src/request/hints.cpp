@@ -164,6 +164,8 @@ std::string fitting_hint(const Resolved& r, const estimate::VideoChoices& asked)
 std::string fitting_hint(estimate::TrainingEstimator& estimator, const estimate::TrainingEstimate& e) {
   using graph::Recompute;
   using graph::TrainingOptions;
+  // Without those that need to be told of what.
+  constexpr std::array kWays = {Recompute::none, Recompute::selective, Recompute::full, Recompute::offload};
   const model::Decoder& model = *estimator.setup().execution.model;
   const auto fits = [&](const estimate::TrainingScenario& s, const TrainingOptions& o) {
     return estimate::legal(model, s, e.plan, o) && estimator.memory(s, e.plan, o).total() <= e.capacity;
@@ -184,9 +186,15 @@ std::string fitting_hint(estimate::TrainingEstimator& estimator, const estimate:
     return true;
   };
   TrainingOptions o = e.options;
-  for (const Recompute r : graph::kRecomputes) {
+  for (const Recompute r : kWays) {
     o.recompute = r;
     if (r > e.options.recompute && works(fmt::format("`recompute` {}", graph::name(r)), e.scenario, o)) break;
+  }
+  o = e.options;
+  o.loss = graph::Loss::chunked;
+  if (o != e.options) {
+    const Bytes frees = e.memory.total() - estimator.memory(e.scenario, e.plan, o).total();
+    works(fmt::format("`loss` chunked:{} (frees {})", o.loss_chunks, format_bytes_binary(frees)), e.scenario, o);
   }
   o = e.options;
   while (++o.zero <= most_zero && !works(fmt::format("`zero` {}", o.zero), e.scenario, o)) continue;
@@ -194,7 +202,7 @@ std::string fitting_hint(estimate::TrainingEstimator& estimator, const estimate:
   while (--s.micro_batch >= 1 && !works(fmt::format("`micro-batch` {}", s.micro_batch), s, e.options)) continue;
   if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
   s.micro_batch = 1;
-  for (const Recompute r : graph::kRecomputes) {
+  for (const Recompute r : kWays) {
     o.recompute = r;
     for (o.zero = e.options.zero; r >= e.options.recompute && o.zero <= most_zero; ++o.zero) {
       const std::string change = fmt::format("`micro-batch` 1 `recompute` {} `zero` {}", graph::name(r), o.zero);
@@ -244,10 +252,10 @@ Error infeasible(const Resolved& r, const estimate::TrainingEstimate& e) {
   const cost::Memory& m = e.memory;
   return Error::infeasible(
       fmt::format("training {} does not fit on {}: a device needs {} ({} of it weights, gradients and optimiser, {} "
-                  "activations), has {}",
+                  "activations, {} workspace and reserve), has {}",
                   r.model().name, r.device.name, format_bytes_binary(m.total()),
                   format_bytes_binary(m.weights + m.gradients + m.optimizer), format_bytes_binary(m.activation),
-                  format_bytes_binary(e.capacity)),
+                  format_bytes_binary(m.workspace + m.reserve), format_bytes_binary(e.capacity)),
       fitting_hint(*std::get<Training>(r.work).estimator, e));
 }
 

@@ -66,6 +66,11 @@ struct Request {
   Count global_batch, micro_batch, seq;
   Text recompute;
   Count zero, interleave;
+  Text products, optimizer;
+  bool optimizer_in_backward = false;
+  Text loss, lora, dp_mode, schedule;
+  bool cuda_graphs = false;
+  Text max;  // "micro-batch", "seq"
   Text gradients;
   Number optimizer_bits;
   bool separate_gradients = false;

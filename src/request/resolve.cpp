@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -22,6 +23,7 @@
 #include "request/names.h"
 #include "request/price.h"
 #include "request/traffic.h"
+#include "request/training_options.h"
 
 namespace llmperf::request {
 namespace {
@@ -496,6 +498,9 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
                           (1 - 1e-9) * d(x->count);
         });
     refuse(idle, "`routing`: a micro-batch reaches every expert, however its tokens choose them");
+    refuse(q.exposed_sums && r.profile && r.profile->choices.fused_training,
+           fmt::format("`exposed-sums`: {} says what of them shows (training.tensor_shows)",
+                       r.profile ? r.profile->name : ""));
     refuse(q.exposed_sums && plan.tensor == 1, "`exposed-sums`: without `tp` nothing is exchanged",
            "give `tp` as well");
     if (q.options) {
@@ -672,20 +677,11 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
 
 // ---- Training.
 
-graph::TrainingOptions training_options(const Request& q, const estimate::Setup& setup) {
-  graph::TrainingOptions o;
-  o.recompute = recompute_value(q.recompute.value_or("none"));
-  o.zero = static_cast<int>(q.zero.value_or(0));
-  o.chunks = q.interleave.value_or(1);
-  const double weight_bits = setup.execution.weights.groups.front()[model::Role::o].bits;
-  // Frameworks add gradients up in fp32.
-  const double kept = setup.profile ? 32 : weight_bits;
-  o.gradient_bits = q.gradients ? bits(model::parse_activation_dtype(*q.gradients)) : kept;
-  o.fused_gradients = !q.separate_gradients;
-  o.overlapped_sums = !q.exposed_sums;
-  // Adam's two moments, and a copy of 16-bit weights.
-  o.optimizer_bits = q.optimizer_bits.value_or(weight_bits == 32 ? 64 : 96);
-  return o;
+void check_products(const graph::TrainingOptions& o, const hardware::Device& device) {
+  const Dtype type = graph::type_of(o.products);
+  if (o.products == graph::Products::wide || device.find_peak(hardware::Engine::matrix, type)) return;
+  throw Error::bad_input(fmt::format("`products`: {} multiplies no {}", device.name, name(type)),
+                         device.find_peak(hardware::Engine::matrix, Dtype::fp8) ? "`products` fp8" : "`products` bf16");
 }
 
 void make_training(Resolved& r, Unused unused) {
@@ -696,13 +692,48 @@ void make_training(Resolved& r, Unused unused) {
   if (r.model().vision) {
     setup.notes.emplace_back("the language model alone is trained: the vision tower is neither held nor run");
   }
+  // What is published narrow is trained in 16 bits; frozen weights stay as they are asked for.
+  const model::WeightLayout& layout = setup.execution.weights;
+  estimate::check_trained(layout, q.lora.has_value());
+  const double weight_bits = layout.groups.front()[model::Role::o].bits;
+  // Frameworks add gradients up in fp32; FSDP's in the type that is reduced.
+  const bool keeps_wide = setup.profile != nullptr && !q.lora;
+  training.options =
+      training_options(q, r.model(), training.choices.plan, weight_bits, keeps_wide ? 32 : std::max(weight_bits, 16.0));
+  check_products(training.options, r.device);
   training.estimator = std::make_unique<estimate::TrainingEstimator>(std::move(setup));
-  training.options = training_options(q, training.estimator->setup());
   const graph::Plan& plan = training.choices.plan;
   estimate::TrainingScenario& s = training.scenario;
   s.micro_batch = q.micro_batch.value_or(1);
   s.sequence = q.seq.value_or(2048);
-  s.global_batch = q.global_batch.value_or(s.micro_batch * plan.data * plan.pipeline);
+  const auto whole = [&] { return q.global_batch.value_or(s.micro_batch * plan.data * plan.pipeline); };
+  s.global_batch = whole();
+  if (q.max) {
+    one_of("max", "unknown size", *q.max, Either{"micro-batch", "seq"});
+    const bool length = *q.max == "seq";
+    const auto again = length ? q.seq.has_value() : q.micro_batch.has_value();
+    if (again) throw Error::bad_input(fmt::format("`max` {0} and `{0}` both say how large it is", *q.max), kLeaveOut);
+    std::int64_t& size = length ? s.sequence : s.micro_batch;
+    const std::int64_t unit = length ? std::lcm(graph::sequence_multiple(plan), std::int64_t{128}) : 1;
+    const auto fits = [&](std::int64_t units) {
+      size = units * unit;
+      s.global_batch = whole();
+      const estimate::TrainingScenario tried{std::max(s.global_batch, s.micro_batch * plan.data), s.micro_batch,
+                                             s.sequence};
+      return training.estimator->memory(tried, plan, training.options).total() <= *r.device.dram().capacity;
+    };
+    constexpr std::int64_t kMost = estimate::kMaxTokens / 128;
+    std::int64_t least = 1;
+    while (2 * least <= kMost && fits(2 * least)) least *= 2;
+    std::int64_t beyond = 2 * least;
+    while (beyond - least > 1) {
+      const std::int64_t middle = (least + beyond) / 2;
+      (fits(middle) ? least : beyond) = middle;
+    }
+    // Of a batch that is given, whole micro-batches.
+    while (least > 1 && !length && q.global_batch && *q.global_batch % (plan.data * least) != 0) --least;
+    fits(least);
+  }
   graph::refuse(estimate::problems(r.model(), s, plan, training.options));
   check_effects(r, plan, plan.devices(), unused);
 }
@@ -783,10 +814,6 @@ void make_video(Resolved& r, Unused unused) {
 }
 
 }  // namespace
-
-graph::Recompute recompute_value(const std::string& text) {
-  return value_named("recompute", "unknown way", text, graph::kRecomputes);
-}
 
 std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan) {
   std::vector<estimate::VideoStage> stages;
@@ -881,17 +908,45 @@ Request on_engine(const Request& request, const Resolved& r, const std::string& 
   return q;
 }
 
-// Whether training steps were held against the profile: what serves a model says nothing of a backward pass.
-void check_trains(const hardware::RuntimeProfile& profile) {
-  if (profile.error_of("training") != nullptr) return;
-  std::string known;
-  for (const hardware::RuntimeProfile& p : hardware::all_runtime_profiles()) {
-    if (p.error_of("training") != nullptr) known += fmt::format("{} ({}), ", p.name, p.hardware);
-  }
-  throw Error::bad_input(
-      fmt::format("`runtime`: {} is a profile of inference, and `training` is no part of it", profile.name),
-      known + "or none: the speed of light");
+// Of a model that is published narrow the 16 bits that it was trained in.
+std::optional<std::string> trained_weights(const model::Decoder& model) {
+  return estimate::trains_whole(model::checkpoint_layout(model, Dtype::bf16)) ? std::nullopt
+                                                                              : std::optional<std::string>("bf16");
 }
+
+}  // namespace
+
+std::optional<hardware::RuntimeProfile> choose_training_profile(const Request& request, const std::string& hw,
+                                                                const hardware::Device& device, Sources& sources) {
+  if (device.tile_array && request.runtime && *request.runtime != "none") {
+    throw Error::bad_input(
+        fmt::format("`runtime`: no stack that trains is known of {}, an array of tiles", device.name),
+        "none: the speed of light");
+  }
+  if (request.runtime) {
+    try {
+      return choose_profile(request, hw, device, false, hardware::Workload::training, sources);
+    } catch (const Error&) {
+      Request other = request;
+      other.runtime = request.runtime->substr(0, request.runtime->find('@'));
+      try {
+        choose_profile(other, hw, device, false, hardware::Workload::language, sources);
+      } catch (const Error&) {
+        other.runtime.reset();
+      }
+      if (!other.runtime || descriptor::is_path(*other.runtime)) throw;
+      throw Error::bad_input(
+          fmt::format("`runtime`: {} is a profile of inference, and `training` is no part of it", *other.runtime),
+          "pytorch-fsdp, megatron, transformers-peft, maxtext, mindspeed, or none: the speed of light");
+    }
+  }
+  if (device.tile_array || device.kind == hardware::DeviceKind::cpu) return std::nullopt;
+  Request own = request;
+  own.runtime = fmt::format("{}@2099", training_stack(request, device));  // its newest release
+  return choose_profile(own, hw, device, false, hardware::Workload::training, sources);
+}
+
+namespace {
 
 std::unique_ptr<Resolved> resolve(const Request& given, Workload workload, Sources& sources, Unused unused) {
   check_fields(given, workload);
@@ -905,6 +960,7 @@ std::unique_ptr<Resolved> resolve(const Request& given, Workload workload, Sourc
   } else {
     r->file = sources.model(*request.model, request.assume.value_or(""));
     if (!request.weights) r->asked.weights = r->file.weights;
+    if (workload == Workload::training && !request.weights) r->asked.weights = trained_weights(r->model());
     if (request.weights == "w8a8c8") {  // as Ascend's tools call W8A8 with a cache of 8 bits
       r->asked.weights = "w8a8";
       if (!request.kv) r->asked.kv = "int8";
@@ -937,9 +993,10 @@ std::unique_ptr<Resolved> resolve(const Request& given, Workload workload, Sourc
     if (profile) profile = hardware::carried_over(*std::move(profile), device, limited);
     device = std::move(limited);
   };
-  if (workload != Workload::training || request.runtime) {
+  if (workload == Workload::training) {
+    r->profile = choose_training_profile(run, names.front(), r->device, sources);
+  } else {
     r->profile = profile_of(names.front(), r->device);
-    if (workload == Workload::training && r->profile) check_trains(*r->profile);
     if (gguf && r->profile) r->host_profile = choose_host_profile(request, r->host, sources);
   }
   limit(r->device, r->profile);

@@ -92,6 +92,10 @@ Error infeasible(const Resolved& resolved, const estimate::TrainingEstimate& est
 std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, const std::string& hw,
                                                        const hardware::Device& device, bool gguf,
                                                        hardware::Workload workload, Sources& sources);
+// Of a training step: the one asked for, else that of the stack that such runs have (training_options.h); nothing for
+// "none", CPUs and arrays of tiles.
+std::optional<hardware::RuntimeProfile> choose_training_profile(const Request& request, const std::string& hw,
+                                                                const hardware::Device& device, Sources& sources);
 // That of the CPU beside the device, which computes what a GGUF model leaves there.
 hardware::RuntimeProfile choose_host_profile(const Request& request, const hardware::Device& host, Sources& sources);
 mapper::TileModel choose_tiles(const Request& request, const hardware::Device& device,
@@ -117,7 +121,6 @@ void check_scenario(const estimate::Scenario& scenario, const estimate::Choices&
 bool sharded_embedding(const Request& request);
 // Throws Error(bad_input) when a host was named and the setup has no use for one.
 void check_host(const std::string& name, const estimate::Setup& setup);
-graph::Recompute recompute_value(const std::string& text);
 // "0-13,14-27", each with how its blocks are divided: "0-9@2x2/2d". Of a sub-mesh of X x Y devices: ulysses (the
 // default), tensor, or 2d (rows x columns). What a stage does not say is as in `plan`. Throws Error(bad_input).
 std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan);

@@ -209,7 +209,8 @@ std::optional<Band> band(const estimate::VideoSetup& setup) {
 }
 
 std::optional<Band> training_band(const estimate::Setup& setup, const estimate::TrainingEstimate& e) {
-  return band(setup, "training", !training_extrapolations(setup, e).empty());
+  const bool sites_left_out = setup.profile != nullptr && setup.profile->choices.fused_training;
+  return sites_left_out || training_extrapolations(setup, e).empty() ? estimate::band_of_run(setup, e) : std::nullopt;
 }
 
 std::string profile_label(const estimate::Platform& platform) {
@@ -223,6 +224,21 @@ std::string profile_label(const estimate::Setup& setup) {
 
 std::vector<std::string> training_extrapolations(const estimate::Setup& setup, const estimate::TrainingEstimate& e) {
   if (setup.profile == nullptr || setup.profile->error_of("training") == nullptr) return {};
+  if (setup.profile->choices.fused_training) {  // whose errors are of sites left out
+    const std::optional<Band> band = estimate::band_of_run(setup, e);
+    std::vector<std::string> beyond;
+    if (!band || band->rows == 0) {
+      beyond.push_back(
+          fmt::format("no such run under {} on such devices was published with its plan", setup.profile->name));
+    }
+    constexpr std::int64_t kShortest = 512;  // tokens of the runs
+    constexpr std::int64_t kLongest = 262144;
+    if (e.scenario.sequence < kShortest || e.scenario.sequence > kLongest) {
+      beyond.push_back(
+          fmt::format("sequences of {} tokens (measured {} to {})", e.scenario.sequence, kShortest, kLongest));
+    }
+    return beyond;
+  }
   const hardware::FittedRange& measured = setup.profile->range;
   const model::Decoder& m = *setup.execution.model;
   std::vector<std::string> beyond;

@@ -439,8 +439,15 @@ Type training_inputs(Fields<Training> f) {
                                                                              "of a parameter's gradient")
       .of<&I::estimate, &E::options, &graph::TrainingOptions::optimizer_bits>("optimizer_bits",
                                                                               "of a parameter's state")
-      .of<&I::estimate, &E::options, &graph::TrainingOptions::recompute>("recompute",
-                                                                         "\"none\", \"selective\" or \"full\"")
+      .of("recompute", "\"none\", \"selective\", \"full\", \"ops\", \"modules\" or \"offload\"",
+          [](const I& i) { return name(i.estimate->options.recompute); })
+      .of<&I::estimate, &E::options, &graph::TrainingOptions::recomputed_share>("recomputed_share",
+                                                                                "of the layers, those that do")
+      .of("products", "what products of layers multiply", [](const I& i) { return name(i.estimate->options.products); })
+      .of("lora_rank", "of adapters beside frozen weights; 0: all are trained",
+          [](const I& i) { return i.estimate->options.adapters.rank; })
+      .of("loss", "\"plain\", \"chunked\" or \"fused\"", [](const I& i) { return name(i.estimate->options.loss); })
+      .of("schedule", "of pipeline stages", [](const I& i) { return name(i.estimate->options.schedule); })
       .of<&I::estimate, &E::options, &graph::TrainingOptions::zero>("zero: ZeRO", "stage of ZeRO")
       .of<&I::estimate, &E::options, &graph::TrainingOptions::chunks>("interleave", "runs of layers per stage")
       .of("options", "of the runtime",
@@ -498,6 +505,7 @@ Type fields_of(const Fields<Training>&) {
           .of<&T::estimate, &E::gradient_exposed>("gradient_exposed_s: exposed gradient exchange",
                                                   "what shows of the exchanges of gradients and weights")
           .of<&T::estimate, &E::optimizer>("optimizer_s: optimizer update", "the update")
+          .of<&T::estimate, &E::host>("host_s", "of `compute_s`, what layers wait for the host or the link to it")
           .of<&T::estimate, &E::overlapped>("overlapped_s", "exchanges beside other ops; not part of `step_s`")
           .of<&T::estimate, &E::tokens_per_second>("tokens_per_second", "of the global batch over `step_s`")
           .of("tokens_per_second_per_device", "… over the devices",

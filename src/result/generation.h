@@ -66,7 +66,7 @@ Type fields_of(const Fields<Generation>&);
 struct Training : Answer {
   static constexpr Also kAlso = Also::hidden;
   Training(const estimate::Setup& s, const estimate::TrainingEstimate& e)
-      : Answer(s, profile_label(s)), setup(&s), estimate(&e) {}
+      : Answer(s, result::label(s)), setup(&s), estimate(&e) {}
   std::vector<std::string> beyond() const;
   Bands bands() const;
 

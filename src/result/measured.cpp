@@ -25,7 +25,9 @@ struct BaselineErrors {
   const GroupErrors* of;
 };
 constexpr const char* kBy =
-    "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
+    "training by \"hardware_runtime\", \"hardware_precision\", \"hardware_task\", \"hardware_source\"; steps by "
+    "\"model\", \"runtime\", "
+    "\"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
     "\"runtime_phase\", \"runtime_batch_band\", \"hardware_phase\", \"backend\", \"era\", \"cards\", "
     "\"offload\"; figures of servers by \"metric\", \"metric_hardware\", \"metric_model\", \"metric_tp\", "
     "\"metric_load\"; kernels by \"op\", \"mode\", \"kernel\", \"m_band\", \"site\" (n and k), \"layout\" "
@@ -135,6 +137,15 @@ Type fields_of(Fields<ValidatedRow> f) {
       .of<&R::row, &V::extrapolated>("extrapolated", "outside of what the profile was fitted on; `remark` says in what")
       .of<&R::row, &V::class_default>("class_default",
                                       "by defaults of the device's class, for lack of a profile of its own")
+      .of("fits", "of a training step, whether the device has the memory",
+          [](const R& r) { return r.row->memory->fits; })
+      .only_when([](const R& r) { return r.row->memory.has_value(); })
+      .of("memory_bytes", "of it, of one device, counted as its measurement is",
+          [](const R& r) { return r.row->memory->bytes; })
+      .only_when([](const R& r) { return r.row->memory.has_value(); })
+      .of("memory_error: error of memory %", "predicted / measured - 1",
+          [](const R& r) { return r.row->memory->bytes / r.row->memory->measured - 1; })
+      .only_when([](const R& r) { return r.row->memory && r.row->memory->measured > 0; })
       .of<&R::row, &V::scored>("scored", "false: listed only; `remark` says why")
       .of<&R::row, &V::remark>("remark", "as text, may be empty");
 }

@@ -121,7 +121,9 @@ Type fields_of(Fields<ParallelPlan> f) {
 
 Type fields_of(Fields<ParallelStudy> f) {
   using S = ParallelStudy;
-  return f.of("label", "\"upper bound, uncalibrated\"", [](const S&) { return kUncalibrated; })
+  return f
+      .of("label", "\"upper bound, uncalibrated\", or the profile of `runtime`",
+          [](const S& s) { return s.setup->profile ? label(*s.setup) : std::string(kUncalibrated); })
       .group<&parallel_inputs>("inputs", "as resolved")
       .of<&S::tried>("tried", "combinations of degrees")
       .of<&S::legal>("legal", "those that divide model, batch and sequence")

@@ -28,7 +28,8 @@ const hardware::Device& a100() {
   return device;
 }
 const hardware::RuntimeProfile& profile() {
-  static const hardware::RuntimeProfile megatron = hardware::load_runtime_profile(a100(), "megatron");
+  static const hardware::RuntimeProfile megatron =
+      hardware::load_runtime_profile(a100(), "megatron", hardware::UnknownRuntime::error, hardware::Workload::training);
   return megatron;
 }
 

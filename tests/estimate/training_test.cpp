@@ -411,7 +411,10 @@ TEST_CASE("quantised weights cannot be trained") {
   CHECK_NOTHROW(Study(small_gpt(1), "all", "fp32"));
   for (const char* weights : {"int8", "w4a16", "fp8", "q4_k_m", "4.5"}) {
     INFO(weights);
-    CHECK_THROWS_AS(Study(small_gpt(1), "all", weights), Error);
+    const Study study(small_gpt(1), "all", weights);
+    const model::WeightLayout& layout = study.estimator.setup().execution.weights;
+    CHECK_FALSE(estimate::trains_whole(layout));
+    CHECK_THROWS_AS(estimate::check_trained(layout, false), Error);
   }
 }
 

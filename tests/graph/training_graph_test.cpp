@@ -99,7 +99,7 @@ std::map<std::string, double> kept(const Graph& forward, std::int64_t layers, Re
                                                                  {"mlp_norm", "norm"}, {"next_norm", "norm"}};
   std::map<std::string, double> sums = {{"attention", 0}, {"mlp", 0}, {"norm", 0}, {"all", 0}};
   for (const Op& op : forward) {
-    if (op.layer_kind < 0 || graph::recomputed(op, recompute)) continue;
+    if (op.layer_kind < 0 || graph::given_up(op, {.recompute = recompute}) > 0) continue;
     const double bytes = op.saved.value * static_cast<double>(op.count) / static_cast<double>(layers);
     const auto part = kParts.find(op.name);
     sums[part == kParts.end() ? "attention" : part->second] += bytes;

@@ -200,7 +200,7 @@ class Estimates(HtmlTest):
         self.assertIn("<title>Estimate: llama-3-70b on rtx3090+rtx3060</title>", page)
 
     def test_a_training_step_without_an_error_band_says_so(self):
-        for words in (TRAINING, ESTIMATE):
+        for words in ([*TRAINING, "--runtime", "none"], ESTIMATE):
             self.assertIn('data-tone="warn"><div class="card-label">Error band</div>', self.page(*words), words)
 
     def test_lines_of_a_note_are_one_text(self):

@@ -33,7 +33,7 @@ def close(a, b):
 
 class Training(ProgramTest):
     def megatron(self, name, *words):
-        done = self.run_program("estimate", "-m", name, *HW, "--training", "--options", "none", *MEGATRON[name], *words, "--json")
+        done = self.run_program("estimate", "-m", name, *HW, "--training", "--runtime", "none", "--options", "none", *MEGATRON[name], *words, "--json")
         self.assertIn(done.returncode, (0, INFEASIBLE))
         return json.loads(done.stdout)
 
@@ -61,7 +61,7 @@ class Training(ProgramTest):
         done = self.run_program("estimate", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--training", "--runtime", "vllm")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--runtime: vllm is a profile of inference, and --training is no part of it", done.stderr)
-        self.assertIn("megatron (a100-sxm-80gb)", done.stderr)
+        self.assertIn("pytorch-fsdp, megatron", done.stderr)
 
     def test_parts_add_up_in_the_document(self):
         for words in [SMALL, [*SMALL, "--zero", "3", "--interleave", "2", "--recompute", "full"],
@@ -139,7 +139,7 @@ class Training(ProgramTest):
         rows = {row[0]: row for row in self.documented(3)}
         for row, way in names.items():
             device = self.write("big.yaml", BIG)
-            d = self.json("estimate", "-m", "megatron-22b", "--hw", device, "--training", "--options", "none",
+            d = self.json("estimate", "-m", "megatron-22b", "--hw", device, "--training", "--runtime", "none", "--options", "none",
                           *MEGATRON["megatron-22b"], *WAYS[way])
             times = []
             for phase in d["phases"][:2]:
@@ -155,7 +155,7 @@ class Training(ProgramTest):
                 self.assertLess(step, float(measured))
 
     def test_what_does_not_fit_says_what_would(self):
-        done = self.run_program("estimate", "-m", "megatron-22b", *HW, "--training", "--options", "none", *MEGATRON["megatron-22b"])
+        done = self.run_program("estimate", "-m", "megatron-22b", *HW, "--training", "--runtime", "none", "--options", "none", *MEGATRON["megatron-22b"])
         self.assert_error(done, INFEASIBLE, "does not fit", "it fits with --recompute selective or --micro-batch 2")
         self.assertIn("does not fit", done.stdout)
         d = self.json("estimate", "-m", "llama-3-70b", *HW, "--training", "--tp", "8", status=INFEASIBLE)
@@ -163,7 +163,7 @@ class Training(ProgramTest):
         self.assertIsNone(d["step_s"])
         self.assertEqual(d["phases"], [])
         # The advice is good.
-        base = ["estimate", "-m", "megatron-22b", *HW, "--training", "--options", "none", "--tp", "8", "--global-batch", "4"]
+        base = ["estimate", "-m", "megatron-22b", *HW, "--training", "--runtime", "none", "--options", "none", "--tp", "8", "--global-batch", "4"]
         self.output(*base, "--micro-batch", "4", "--recompute", "selective")
         self.output(*base, "--micro-batch", "2")
 
@@ -191,7 +191,7 @@ class Training(ProgramTest):
         self.assertEqual(self.output(*train, "--options", "none"), self.output(*train))
 
     def test_sequence_parallelism_is_named_where_it_makes_a_step_fit(self):
-        done = self.run_program("estimate", "-m", "megatron-22b", *HW, "--training", "--options", "none", "--tp", "8",
+        done = self.run_program("estimate", "-m", "megatron-22b", *HW, "--training", "--runtime", "none", "--options", "none", "--tp", "8",
                                 "--global-batch", "6", "--micro-batch", "6", "--recompute", "selective")
         self.assert_error(done, INFEASIBLE, "does not fit", "it fits with --megatron-sp or")
 

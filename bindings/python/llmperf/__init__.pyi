@@ -117,12 +117,18 @@ class Estimate(Result):
     gradient_bits: Optional[float]
     optimizer_bits: Optional[float]
     recompute: Optional[str]
+    recomputed_share: Optional[float]
+    products: Optional[str]
+    lora_rank: Optional[float]
+    loss: Optional[str]
+    schedule: Optional[str]
     zero: Optional[float]
     interleave: Optional[float]
     compute_s: Optional[float]
     bubble_s: Optional[float]
     gradient_exposed_s: Optional[float]
     optimizer_s: Optional[float]
+    host_s: Optional[float]
     overlapped_s: Optional[float]
     mfu: Optional[float]
     hfu: Optional[float]
@@ -318,8 +324,28 @@ def estimate(
     micro_batch: Optional[Count] = None,
     # tokens of a sequence; 4k is 4096
     seq: Optional[Count] = None,
-    # activations computed again: none, selective (attention's scores), full
-    recompute: Optional[Literal["none", "selective", "full"]] = None,
+    # activations computed again: none, selective (attention's scores), full or full:N of the layers, ops (every second
+    # product), modules:mlp,moe_act,layernorm,mla_up_proj,core_attn, offload (inputs of layers wait on the host)
+    recompute: Optional[Literal["none", "selective", "full", "ops", "modules:", "offload"]] = None,
+    # what products of layers multiply: bf16, fp8, fp8-rowwise, fp8-block, mxfp8, nvfp4
+    products: Optional[Literal["bf16", "fp8", "fp8-rowwise", "fp8-block", "mxfp8", "nvfp4"]] = None,
+    # its state per parameter: adamw (fp32 copy and two moments), adamw-bf16 (two of 16 bits), adamw-8bit, sgd, muon
+    optimizer: Optional[Literal["adamw", "adamw-bf16", "adamw-8bit", "sgd", "muon"]] = None,
+    # gradients are consumed layer by layer as they come
+    optimizer_in_backward: Optional[bool] = None,
+    # logits: plain (whole), chunked:N (in N pieces), fused (never in memory)
+    loss: Optional[Literal["plain", "chunked:8", "fused"]] = None,
+    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear
+    lora: Optional[Literal["16:qkvo", "16:all-linear"]] = None,
+    # replicas: ddp, zero1, zero2, fsdp (all divided), fsdp-grad-op (weights gathered once a micro-batch), hsdp:N (fsdp
+    # over N, replicas beyond)
+    dp_mode: Optional[Literal["ddp", "zero1", "zero2", "fsdp", "fsdp-grad-op", "hsdp:8"]] = None,
+    # of pipeline stages: 1f1b, interleaved, zb-h1, zb-v, v-half, v-min, dualpipe
+    schedule: Optional[Literal["1f1b", "interleaved", "zb-h1", "zb-v", "v-half", "v-min", "dualpipe"]] = None,
+    # the largest micro-batch or seq that fits
+    max: Optional[Literal["micro-batch", "seq"]] = None,
+    # the host launches recorded graphs
+    cuda_graphs: Optional[bool] = None,
     # divided over replicas: 1 optimiser, 2 gradients too, 3 weights too
     zero: Optional[Count] = None,
     # runs of layers on a pipeline stage
@@ -506,8 +532,28 @@ def explain(
     micro_batch: Optional[Count] = None,
     # tokens of a sequence; 4k is 4096
     seq: Optional[Count] = None,
-    # activations computed again: none, selective (attention's scores), full
-    recompute: Optional[Literal["none", "selective", "full"]] = None,
+    # activations computed again: none, selective (attention's scores), full or full:N of the layers, ops (every second
+    # product), modules:mlp,moe_act,layernorm,mla_up_proj,core_attn, offload (inputs of layers wait on the host)
+    recompute: Optional[Literal["none", "selective", "full", "ops", "modules:", "offload"]] = None,
+    # what products of layers multiply: bf16, fp8, fp8-rowwise, fp8-block, mxfp8, nvfp4
+    products: Optional[Literal["bf16", "fp8", "fp8-rowwise", "fp8-block", "mxfp8", "nvfp4"]] = None,
+    # its state per parameter: adamw (fp32 copy and two moments), adamw-bf16 (two of 16 bits), adamw-8bit, sgd, muon
+    optimizer: Optional[Literal["adamw", "adamw-bf16", "adamw-8bit", "sgd", "muon"]] = None,
+    # gradients are consumed layer by layer as they come
+    optimizer_in_backward: Optional[bool] = None,
+    # logits: plain (whole), chunked:N (in N pieces), fused (never in memory)
+    loss: Optional[Literal["plain", "chunked:8", "fused"]] = None,
+    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear
+    lora: Optional[Literal["16:qkvo", "16:all-linear"]] = None,
+    # replicas: ddp, zero1, zero2, fsdp (all divided), fsdp-grad-op (weights gathered once a micro-batch), hsdp:N (fsdp
+    # over N, replicas beyond)
+    dp_mode: Optional[Literal["ddp", "zero1", "zero2", "fsdp", "fsdp-grad-op", "hsdp:8"]] = None,
+    # of pipeline stages: 1f1b, interleaved, zb-h1, zb-v, v-half, v-min, dualpipe
+    schedule: Optional[Literal["1f1b", "interleaved", "zb-h1", "zb-v", "v-half", "v-min", "dualpipe"]] = None,
+    # the largest micro-batch or seq that fits
+    max: Optional[Literal["micro-batch", "seq"]] = None,
+    # the host launches recorded graphs
+    cuda_graphs: Optional[bool] = None,
     # divided over replicas: 1 optimiser, 2 gradients too, 3 weights too
     zero: Optional[Count] = None,
     # runs of layers on a pipeline stage
@@ -700,8 +746,28 @@ def sweep(
     micro_batch: Optional[Many[Count]] = None,
     # tokens of a sequence; 4k is 4096
     seq: Optional[Many[Count]] = None,
-    # activations computed again: none, selective (attention's scores), full
-    recompute: Optional[Many[Literal["none", "selective", "full"]]] = None,
+    # activations computed again: none, selective (attention's scores), full or full:N of the layers, ops (every second
+    # product), modules:mlp,moe_act,layernorm,mla_up_proj,core_attn, offload (inputs of layers wait on the host)
+    recompute: Optional[Many[Literal["none", "selective", "full", "ops", "modules:", "offload"]]] = None,
+    # what products of layers multiply: bf16, fp8, fp8-rowwise, fp8-block, mxfp8, nvfp4
+    products: Optional[Many[Literal["bf16", "fp8", "fp8-rowwise", "fp8-block", "mxfp8", "nvfp4"]]] = None,
+    # its state per parameter: adamw (fp32 copy and two moments), adamw-bf16 (two of 16 bits), adamw-8bit, sgd, muon
+    optimizer: Optional[Many[Literal["adamw", "adamw-bf16", "adamw-8bit", "sgd", "muon"]]] = None,
+    # gradients are consumed layer by layer as they come
+    optimizer_in_backward: Optional[Many[bool]] = None,
+    # logits: plain (whole), chunked:N (in N pieces), fused (never in memory)
+    loss: Optional[Many[Literal["plain", "chunked:8", "fused"]]] = None,
+    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear
+    lora: Optional[Many[Literal["16:qkvo", "16:all-linear"]]] = None,
+    # replicas: ddp, zero1, zero2, fsdp (all divided), fsdp-grad-op (weights gathered once a micro-batch), hsdp:N (fsdp
+    # over N, replicas beyond)
+    dp_mode: Optional[Many[Literal["ddp", "zero1", "zero2", "fsdp", "fsdp-grad-op", "hsdp:8"]]] = None,
+    # of pipeline stages: 1f1b, interleaved, zb-h1, zb-v, v-half, v-min, dualpipe
+    schedule: Optional[Many[Literal["1f1b", "interleaved", "zb-h1", "zb-v", "v-half", "v-min", "dualpipe"]]] = None,
+    # the largest micro-batch or seq that fits
+    max: Optional[Many[Literal["micro-batch", "seq"]]] = None,
+    # the host launches recorded graphs
+    cuda_graphs: Optional[Many[bool]] = None,
     # divided over replicas: 1 optimiser, 2 gradients too, 3 weights too
     zero: Optional[Many[Count]] = None,
     # runs of layers on a pipeline stage

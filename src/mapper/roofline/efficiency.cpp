@@ -200,6 +200,7 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
     return expert_time(on(dtype), profile_.values, expert_format(gemm, choices), call, gemm.row_tiles);
   }
   if (choices.ggml) return ggml_kernel(gemm, call);
+  if (choices.fused_training) return training_time(gemm, work, call);
   if (!gemm.weights || !gemm.weights->kernel) {
     return gemm_time(on(work.matrix_dtype, sums(work)), profile_.values, choices, call);
   }
@@ -219,6 +220,19 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
     device.matrix = std::max(device.matrix, 2 * roofline_.vector_rate().value * choices.clock);
   }
   return weight_time(device, profile_.values, choices, format, call);
+}
+
+// Of training: large products get a share of their peak that hangs on their type alone, grouped ones of experts a part
+// of it.
+ProductTime Efficiency::training_time(const graph::Gemm& gemm, const cost::Work& work, const GemmCall& call) const {
+  const ParameterValues& v = profile_.values;
+  KernelDevice device = on(work.matrix_dtype);
+  if (const double width = bits(work.matrix_dtype); width <= kNarrowBits) {
+    device.matrix *= get(v, width < kNarrowBits ? Parameter::training_fp4_share : Parameter::training_narrow_share) /
+                     get(v, Parameter::gemm_share);
+  }
+  if (gemm.weight_matrices > 1) device.matrix *= get(v, Parameter::training_experts_share);
+  return gemm_time(device, v, profile_.choices, call);
 }
 
 KernelDevice Efficiency::on_unpacked(Dtype activation) const {
@@ -253,7 +267,8 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   const double seconds = decode ? decode_seconds(device, profile_.values, profile_.choices, call)
                                 : prefill_seconds(device, profile_.values, profile_.choices, call);
   // Backward: five products in place of two, over the same blocks.
-  return attention.backward ? 2.5 * seconds : seconds;
+  const double share = profile_.choices.fused_training ? get(profile_.values, Parameter::training_backward_share) : 1;
+  return attention.backward ? 2.5 * seconds / share : seconds;
 }
 
 // What of the kernel is its launch.
@@ -336,6 +351,11 @@ Efficiency::Run Efficiency::run(const graph::Op& op, const cost::Work& work) con
         r.seconds = r.launch + std::max(bytes, products);
       },
       [&](const graph::Vector& vector) {
+        if (op.tag == graph::Tag::dequantise) {
+          r.launch = vector_launches;
+          r.seconds = r.launch + work.bytes().value / (device_.bandwidth * get(v, Parameter::dequantise_share));
+          return;
+        }
         if (around_experts) return streams_around();
         if (profile_.choices.ggml && op.tag == graph::Tag::softmax) {
           r.launch = vector_launches;
@@ -438,6 +458,16 @@ void add_dense(ParameterSet& set, const graph::Gemm& gemm, const KernelChoices& 
   add(set, choices.cube_tiles, {gemm_split_launch, gemm_split_share});
   add(set, choices.cached_activations, {gemm_cached_share});
   add(set, gemm.copies > 0, {gemm_resident_share});
+}
+
+// Of training: the rate of the type that is multiplied, and of experts their part of it.
+void add_trained(ParameterSet& set, const graph::Gemm& gemm) {
+  const double width = bits(gemm.operands ? *gemm.operands : gemm.weights ? gemm.weights->compute : gemm.activation);
+  add(set, true, {gemm_launch, gemm_memory_share, gemm_overlap});
+  add(set, width > kNarrowBits, {gemm_share});
+  add(set, width == kNarrowBits, {training_narrow_share});
+  add(set, width < kNarrowBits, {training_fp4_share});
+  add(set, gemm.weight_matrices > 1, {training_experts_share});
 }
 
 // Of packed weights: of the one kernel that runs.
@@ -605,15 +635,20 @@ void add_kernel(ParameterSet& set, const graph::Op& op, const KernelChoices& cho
   match(
       op.body,
       [&](const graph::Gemm& g) {
+        if (choices.fused_training) return add_trained(set, g);
         if (multiplies_narrow(g, choices)) return add_narrow(set, g, *g.weights->kernel, choices);
         if (g.weights && g.weights->kernel) return add_packed(set, g, *g.weights->kernel, choices);
         add_dense(set, g, choices);
       },
-      [&](const graph::Attention& a) { add_attention(set, a, choices); },
+      [&](const graph::Attention& a) {
+        add_attention(set, a, choices);
+        add(set, a.backward && choices.fused_training, {training_backward_share});
+      },
       [&](const graph::Convolution&) {
         add(set, true, {gemm_launch, gemm_memory_share, gemm_overlap, convolution_share});
       },
       [&](const graph::Vector& v) {
+        if (op.tag == graph::Tag::dequantise) return add(set, true, {vector_launch, dequantise_share});
         add(set, true, kStreams);
         add(set, strided(v) > 0, {vector_element_rate});
         add(set, reduced_rows(v) > 0, {vector_reduce_rate, vector_reduce_row});

@@ -37,6 +37,7 @@ class Efficiency {
   void add_call(const graph::Op& op, Run& run) const;
   cost::Sums sums(const cost::Work& work) const;
   ProductTime kernel(const graph::Gemm& gemm, const cost::Work& work) const;
+  ProductTime training_time(const graph::Gemm& gemm, const cost::Work& work, const GemmCall& call) const;
   double kernel(const graph::Attention& attention) const;
   double launch(const graph::Attention& attention) const;
   ProductTime ggml_kernel(const graph::Gemm& gemm, const GemmCall& call) const;

@@ -101,7 +101,7 @@ Report parallel_report(const ParallelStudy& study) {
   const estimate::Setup& setup = *study.setup;
   Document doc{
       Heading{fmt::format("{} on {} x {}", setup.execution.model->name, study.space.devices, setup.device->title),
-              kUncalibrated},
+              setup.profile ? result::label(setup) : std::string(kUncalibrated)},
       Paragraph{fmt::format("{}: {}; weights {}, activations {}; nodes of {}", step_text(study),
                             request_text(study.space), setup.execution.weights.name, name(setup.execution.activations),
                             setup.cluster.devices_per_node)},

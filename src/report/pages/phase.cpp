@@ -77,6 +77,8 @@ void add_sureness(const estimate::Platform& platform, const std::string& band, c
   std::int64_t rows = 0;  // in whose cells the name stands
   for (const descriptor::EmbeddedFile& file : descriptor::embedded_files()) {
     if (file.kind != descriptor::Kind::measurements) continue;
+    const bool trains = platform.profile->workload == hardware::Workload::training;
+    if (trains != (file.name == "training")) continue;
     const std::string cell = platform.device->name + ",";
     const std::int64_t before = rows;
     for (std::size_t at = file.text.find(cell); at != std::string_view::npos; at = file.text.find(cell, at + 1)) {

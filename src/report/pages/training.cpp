@@ -29,14 +29,28 @@ std::string assumptions(const Training& training) {
   const TrainingEstimate& e = *training.estimate;
   const graph::Execution& x = training.setup->execution;
   const graph::TrainingOptions& o = e.options;
-  return fmt::format(
+  std::string text = fmt::format(
       "global batch {}, micro-batch {}, {} tokens; weights {}, activations {}, gradients {} bits, optimiser {} bits "
-      "per parameter; recompute {}, ZeRO {}{}{}{}; options {}; {}",
+      "per parameter; recompute {}, ZeRO {}",
       e.scenario.global_batch, e.scenario.micro_batch, Count(e.scenario.sequence), x.weights.name, name(x.activations),
-      plain(o.gradient_bits), plain(o.optimizer_bits), o.recompute, o.zero,
-      o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", o.fused_gradients ? "" : ", separate gradients",
-      o.overlapped_sums ? "" : ", exposed sums", hardware::format_runtime_options(x.runtime),
-      plan_text(*training.setup, e.split));
+      plain(o.gradient_bits), plain(o.optimizer_bits), name(o.recompute), o.zero);
+  const auto add = [&](bool said, const std::string& what) {
+    if (said) text += ", " + what;
+  };
+  add(o.recomputed_share < 1, fmt::format("of {} of the layers", Share{o.recomputed_share}));
+  add(o.stays_gathered, "weights gathered once");
+  add(o.shard > 0, fmt::format("over {}", o.shard));
+  add(o.products != graph::Products::wide, fmt::format("products {}", name(o.products)));
+  add(o.adapters.any(), fmt::format("adapters of rank {}", o.adapters.rank));
+  add(o.loss != graph::Loss::plain, fmt::format("loss {}", name(o.loss)));
+  add(o.schedule != graph::Schedule::one_forward, fmt::format("schedule {}", name(o.schedule)));
+  add(o.chunks > 1, fmt::format("interleave {}", o.chunks));
+  add(o.updates_at_once, "optimiser in the backward pass");
+  add(o.graphs, "CUDA graphs");
+  add(!o.fused_gradients, "separate gradients");
+  add(!o.overlapped_sums, "exposed sums");
+  return fmt::format("{}; options {}; {}", text, hardware::format_runtime_options(x.runtime),
+                     plan_text(*training.setup, e.split));
 }
 
 std::string activation_text(const TrainingEstimate& e) {
@@ -56,6 +70,7 @@ std::string bound_shares(const TrainingEstimate& e) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, Share{share});
   };
   for (std::size_t i = 0; i < bound.size(); ++i) add(mapper::name(static_cast<mapper::Bound>(i)), bound[i]);
+  add("host", e.host);
   add("pipeline bubble", e.bubble);
   return text;
 }
@@ -67,6 +82,12 @@ std::string error_band(const estimate::Setup& setup, const TrainingEstimate& e) 
   const std::optional<Band> band = training_band(setup, e);
   if (!band) {
     return fmt::format("not known: extrapolated beyond the {} published runs that it was compared with", error->rows);
+  }
+  if (setup.profile->choices.fused_training) {
+    return fmt::format("±{} (9 of 10 within {}): {}", band_share(band->mean), band_share(band->p90),
+                       band->rows > 0
+                           ? fmt::format("{} published runs, predicted without their sites or models", band->rows)
+                           : "no run of such was published with its plan, an assumption");
   }
   return fmt::format("±{} (9 of 10 within {}); {} published runs, none of them fitted", band_share(band->mean),
                      band_share(band->p90), error->rows);
@@ -88,6 +109,7 @@ Table time_table(const TrainingEstimate& e) {
     row(fmt::format("{}, {}", p.name, batches), (p.time - shown) * d(p.steps));
     row(fmt::format("{}: exchanges that show", p.name), shown * d(p.steps));
   }
+  if (e.host.value > 0) row("waiting for the host", e.host);
   row("pipeline bubble", e.bubble);
   row("gradient and weight exchanges that show", e.gradient_exposed);
   row("optimiser", e.optimizer);
@@ -147,7 +169,7 @@ Document document(const Training& training, Detail detail) {
   const bool full = detail != Detail::summary;
   Heading heading{
       fmt::format("Training {} on {}", setup.execution.model->name, title_text(*setup.device, e.plan.devices())),
-      profile_label(setup)};
+      training.label};
   if (!e.fits) {
     const std::string stage =
         e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.fullest_stage + 1, e.plan.pipeline) : "";
