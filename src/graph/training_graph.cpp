@@ -547,13 +547,14 @@ void add_adapters(const TrainingOptions& o, const model::StoredFormat& wide, Gra
       forward.back().saved = Bytes{};
       continue;
     }
+    const std::int64_t outputs = product.n;  // which further ops may move
     Gemm down = product;
     down.weights = &wide;
     down.bias = false;
     down.n = o.adapters.rank * count;
     forward.push_back(after(op, Tag::adapter_down, down));
     Gemm up = down;
-    up.n = product.n;
+    up.n = outputs;
     up.k = o.adapters.rank;
     forward.push_back(after(op, Tag::adapter_up, up));
     const double rows = static_cast<double>(up.m) * static_cast<double>(up.batch);
