@@ -89,8 +89,9 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
                            "leave it out, or give --training");
   }
   constexpr double kFrameworks = 32;  // add gradients up in fp32
-  for (graph::TrainingOptions& options : space.options)
-    options.gradient_bits = profile ? kFrameworks : options.gradient_bits;
+  if (profile) {
+    for (graph::TrainingOptions& options : space.options) options.gradient_bits = kFrameworks;
+  }
   estimate::Choices choices = request::choose_schemes(f.request, device, profile ? &*profile : nullptr);
   if (!choices.weights) choices.weights = file.weights;
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans

@@ -1158,9 +1158,8 @@ class TrainingEstimator::State {
   //
   //   1F1B       (p - 1) (F + B) / m
   //   ZB-H1      (p - 1) (F + B - 2 W)            (arXiv 2412.19437, table 2)
-  //   DualPipe   (p / 2 - 1) (F + B + B - 3 W)    where a forward pass beside a backward one hides nothing but
-  //   exchanges V-shaped   the same as ZB-H1 of half a stage; of half the memory (p - 1) (F + B) / 4, of a third half
-  //   as much again
+  //   DualPipe   (p / 2 - 1) (F + B + B - 3 W)    (likewise; two passes side by side hide exchanges alone)
+  //   ZB-V       half of ZB-H1's, V-Half a quarter and V-Min three eighths of 1F1B's: assumptions between these
   Seconds bubble(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
                  const StageTimes& busiest) const {
     const double others = d(plan.pipeline - 1);

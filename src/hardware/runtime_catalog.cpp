@@ -368,8 +368,7 @@ class Lookup {
   Lookup(const Device& device, Workload workload, const Asked& asked = {}, bool any_tool = false)
       : device_(device), language_(workload == Workload::language), heads_(heads_for(device)) {
     std::erase_if(heads_, [&](const Head& head) {
-      return head.workload != (language_ ? std::string_view() : name(workload)) &&
-             !(language_ && head.workload == name(Workload::language));
+      return (head.workload.empty() ? name(Workload::language) : std::string_view(head.workload)) != name(workload);
     });
     keep_begun(asked);
     dated_ = workload == Workload::training && !asked.version.empty();
@@ -390,9 +389,9 @@ class Lookup {
       const std::string engine = engine_of(asked.name);
       constexpr std::int64_t kYears = 1000;  // numbers that could be one, and are no date
       const std::optional<Version> release = parse_version(asked.version);
-      if (engine.empty() && dated_ && release && (is_date(*release) || release->front() < kYears)) {
-        // Training stacks have no part of their own beside kernels: their releases are those of profiles.
-      } else if (engine.empty()) {
+      // Training stacks have no part of their own beside kernels: their releases are those of profiles.
+      const bool of_profiles = dated_ && release && (is_date(*release) || release->front() < kYears);
+      if (engine.empty() && !of_profiles) {
         const std::string known = known_eras(every_era(), device_.family, "");
         throw Error::bad_input(fmt::format("no versions are known of runtime {}", quote(asked.name)),
                                known.empty() ? "" : "known: " + known);

@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "request/names.h"
 
 namespace llmperf::request {
 namespace {
@@ -24,12 +25,9 @@ struct Word {
 // Of a table of words the one that `text` is.
 template <class Value, std::size_t N>
 const Value& value_of(std::string_view field, std::string_view text, const std::array<Word<Value>, N>& words) {
-  for (const Word<Value>& word : words) {
-    if (word.name == text) return word.value;
-  }
-  std::vector<std::string> names;
-  for (const Word<Value>& word : words) names.emplace_back(word.name);
-  throw Error::bad_input(fmt::format("`{}`: unknown word {}", field, quote(text)), name_hint(std::string(text), names));
+  std::array<std::string_view, N> names;
+  std::transform(words.begin(), words.end(), names.begin(), [](const Word<Value>& word) { return word.name; });
+  return words[one_of(field, "unknown word", text, names)].value;
 }
 
 // "name:rest"
