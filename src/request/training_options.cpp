@@ -6,7 +6,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/list.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "request/names.h"
