@@ -94,6 +94,8 @@ TEST_CASE("validate's JSON holds every row with its measurement, prediction and 
   CHECK(step["fitted_roofline_s"] == 0.009);
   CHECK(step["rule_s"] == 0.008);
   CHECK_FALSE(j["rows"][1].contains("rule_s"));  // a kernel
+  CHECK_FALSE(step.contains("fits"));            // nothing was trained
+  CHECK_FALSE(step.contains("memory_bytes"));
   CHECK(step["profile"] == "vllm");
   CHECK(step["extrapolated"] == true);
   CHECK(j["unused_columns"] == json({"who", "error"}));

@@ -113,10 +113,12 @@ void add_error_tables(Document& doc, const std::string& title, std::span<const G
 
 // ---- The rows of a validation as data, written straight to text: there may be tens of thousands
 
-// A field of a row as a cell; text is that of the row.
+// A field of a row as a cell, empty where the row does not have it; text is that of the row.
 class CellOf final : public result::Visitor {
  public:
-  CellOf(const result::Field& field, const result::ValidatedRow& row) { field.visit(&row, *this); }
+  CellOf(const result::Field& field, const result::ValidatedRow& row) {
+    if (field.there == nullptr || field.there(&row)) field.visit(&row, *this);
+  }
   Cell cell;
 
  private:
