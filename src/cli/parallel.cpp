@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "report/reports.h"
 #include "request/resolve.h"
+#include "request/training_options.h"
 
 namespace llmperf::cli {
 namespace {
@@ -23,28 +24,63 @@ constexpr std::int64_t kMostChunks = 4;  // runs of layers on a stage that are t
 struct ParallelFlags {
   request::Request request;  // model, hardware, batch, schemes and options of it
   std::int64_t devices = 0;
-  std::vector<graph::Recompute> recompute = {graph::Recompute::none};  // those that are tried
+  // Those that are tried: without a word of them one, under a runtime all.
+  std::optional<std::vector<graph::Recompute>> recompute;
+  std::optional<std::vector<graph::Schedule>> schedules;
   std::optional<std::int64_t> top;
   bool symbolic = false;
 };
 
+constexpr std::array kRecompute = {graph::Recompute::none, graph::Recompute::selective, graph::Recompute::full};
+constexpr std::array kSchedules = {graph::Schedule::one_forward, graph::Schedule::zb_h1, graph::Schedule::dualpipe};
+constexpr std::array<std::int64_t, 4> kMicroBatches = {1, 2, 4, 8};
+
+// Of a flag what it says; else what is tried under a runtime, and without one the first of it.
+template <class T, class All>
+std::vector<T> tried(const std::optional<std::vector<T>>& said, const All& all, bool predicted) {
+  if (said) return *said;
+  return {all.begin(), predicted ? all.end() : all.begin() + 1};
+}
+
 estimate::SearchSpace space_of(const ParallelFlags& f) {
   estimate::SearchSpace space;
+  const bool predicted = f.request.training && f.request.runtime && *f.request.runtime != "none";
   space.devices = f.devices;
   space.batch = f.request.batch.value_or(1);
   space.sequence = f.request.seq.value_or(2048);
   space.training = f.request.training;
-  space.micro_batch = f.request.micro_batch.value_or(1);
   space.shard_embedding = request::sharded_embedding(f.request);
+  if (!space.training) return space;
+  using Sizes = std::vector<std::int64_t>;
+  const auto size = f.request.micro_batch ? std::optional(Sizes{*f.request.micro_batch}) : std::nullopt;
+  space.micro_batches = tried(size, kMicroBatches, predicted);
   space.options.clear();
-  for (const graph::Recompute recompute : f.recompute) {
-    for (int zero = 0; zero <= 3; ++zero) {
-      for (std::int64_t chunks = 1; chunks <= kMostChunks; ++chunks) {
-        space.options.push_back({.recompute = recompute, .zero = zero, .chunks = chunks});
+  graph::TrainingOptions o;
+  for (const graph::Recompute recompute : tried(f.recompute, kRecompute, predicted)) {
+    for (const graph::Schedule schedule : tried(f.schedules, kSchedules, predicted)) {
+      for (o.zero = 0; o.zero <= 3; ++o.zero) {
+        for (o.chunks = 1; o.chunks <= (schedule == graph::Schedule::one_forward ? kMostChunks : 1); ++o.chunks) {
+          o.recompute = recompute;
+          o.schedule = schedule;
+          space.options.push_back(o);
+        }
       }
     }
   }
   return space;
+}
+
+// What all plans train alike: products, optimiser, loss, adapters.
+void train_alike(const request::Request& request, const estimate::Setup& setup, estimate::SearchSpace& space) {
+  const graph::TrainingOptions alike = request::training_options(request, setup, {});
+  for (graph::TrainingOptions& options : space.options) {
+    graph::TrainingOptions o = alike;
+    o.recompute = options.recompute;
+    o.schedule = options.schedule;
+    o.zero = options.zero;
+    o.chunks = options.chunks;
+    options = o;
+  }
 }
 
 std::string infeasible_hint(const estimate::SearchSpace& space, const estimate::PlanCost& smallest, Bytes capacity) {
@@ -88,12 +124,8 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
     throw Error::bad_input("--runtime ranks training steps; plans that serve are ranked by llmperf capacity",
                            "leave it out, or give --training");
   }
-  constexpr double kFrameworks = 32;  // add gradients up in fp32
-  if (profile) {
-    for (graph::TrainingOptions& options : space.options) options.gradient_bits = kFrameworks;
-  }
   estimate::Choices choices = request::choose_schemes(f.request, device, profile ? &*profile : nullptr);
-  if (!choices.weights) choices.weights = file.weights;
+  if (!choices.weights) choices.weights = space.training ? request::trained_weights(file.decoder) : file.weights;
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans
   choices.serving = request::serving_of(f.request);
   if (file.stored) choices.stored = &file.stored->layout;
@@ -104,9 +136,12 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
         "--weights bf16, fp8, int8, w8a8 or w4a16; `estimate --pp N` splits the layers of a GGUF model");
   }
   // Flash attention keeps no scores that could be computed again: selective would list every plan of none twice.
-  if (f.recompute.size() > 1 && setup.execution.runtime.flash_attention) {
+  const bool several = std::ranges::any_of(
+      space.options, [&](const graph::TrainingOptions& o) { return o.recompute != space.options.front().recompute; });
+  if (several && setup.execution.runtime.flash_attention) {
     std::erase_if(space.options, [](const auto& o) { return o.recompute == graph::Recompute::selective; });
   }
+  if (space.training) train_alike(f.request, setup, space);
   if (f.symbolic) {
     return {report::strategy_report({&setup, space.batch, space.sequence, space.devices,
                                      strategy_formulas(setup, space.batch, space.sequence, space.devices)})};
@@ -123,7 +158,14 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   study.tried = enumeration.tried;
   study.legal = static_cast<std::int64_t>(study.plans.size());
   study.fitting = std::count_if(study.plans.begin(), study.plans.end(), [](const auto& plan) { return plan.fits; });
-  if (f.top && *f.top < study.legal) study.plans.resize(static_cast<std::size_t>(*f.top));
+  const std::optional<estimate::Band> band = result::ParallelPlan{&study, 0}.noise();
+  study.alike = std::ranges::count_if(study.plans, [&](const estimate::PlanCost& plan) {
+    return band && plan.fits && plan.time <= study.plans.front().time * (1 + band->mean);
+  });
+  constexpr std::int64_t kShown = 20;  // of those that are predicted, which are many
+  if (const std::int64_t top = f.top.value_or(profile ? kShown : study.legal); top < study.legal) {
+    study.plans.resize(static_cast<std::size_t>(top));
+  }
   for (const estimate::PlanCost& plan : study.plans) {
     study.communications.push_back(search.communication(plan.candidate));
   }
@@ -137,6 +179,14 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
                                     format_bytes_binary(smallest.memory.total()), format_bytes_binary(capacity)),
                         infeasible_hint(space, smallest, capacity));
   return answer;
+}
+
+template <class T, std::size_t N>
+Meanings<std::vector<T>> one_or_all(const std::array<T, N>& all) {
+  Meanings<std::vector<T>> meanings;
+  for (const T one : all) meanings.push_back({std::string(name(one)), {one}});
+  meanings.push_back({"all", {all.begin(), all.end()}});
+  return meanings;
 }
 
 }  // namespace
@@ -153,19 +203,24 @@ void describe_parallel(Command& command) {
   phase.about = "what a step is: a prefill, or with decode a token of every sequence, --seq of it in the cache";
   phase.otherwise = "prefill";
   command.add("training", r).about = "a training step rather than a prefill";
-  command.add("micro-batch", r).with("--training");
+  auto& micro_batch = command.add("micro-batch", r).with("--training");
+  micro_batch.about += " [1; 1, 2, 4 and 8 are tried with --runtime]";
+  micro_batch.otherwise.clear();
   auto& runtime = command.add("runtime", r).with("--training");
   runtime.about = "stack whose predicted steps rank the plans: megatron, pytorch-fsdp@2025 [the speed of light]";
-  Meanings<std::vector<graph::Recompute>> recompute;
-  constexpr std::array kTried = {graph::Recompute::none, graph::Recompute::selective, graph::Recompute::full};
-  for (const graph::Recompute how : kTried) recompute.push_back({std::string(name(how)), {how}});
-  recompute.push_back({"all", {kTried.begin(), kTried.end()}});
   command
-      .add("--recompute", flags.recompute, recompute, "WHAT",
-           "what is computed again: none, selective, full, or all of these")
+      .add("--recompute", flags.recompute, one_or_all(kRecompute), "WHAT",
+           "what is computed again: none, selective, full, or all of these [none; all with --runtime]")
       .with("--training");
+  command
+      .add("--schedule", flags.schedules, one_or_all(kSchedules), "NAME",
+           "of pipeline stages: 1f1b, zb-h1, dualpipe, or all of these [1f1b; all with --runtime]")
+      .with("--training");
+  for (const char* field : {"products", "optimizer", "loss", "lora", "cuda-graphs"}) {
+    command.add(field, r).with("--training");
+  }
   command.add("--symbolic", flags.symbolic, "formulas of each strategy instead, for one layer of a dense model");
-  command.add("--top", flags.top, kShownPlans, "N", "plans to show [all]");
+  command.add("--top", flags.top, kShownPlans, "N", "plans to show [all; 20 with --runtime]");
   for (const char* field : {"weights", "kv", "activations", "options", "reserve", "embedding", "devices-per-node"}) {
     command.add(field, r);
   }

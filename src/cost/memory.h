@@ -27,6 +27,7 @@ struct Memory {
   Bytes total() const {
     return weights + kv_cache + state + draft + draft_cache + gradients + optimizer + activation + workspace + reserve;
   }
+  Bytes allocated() const { return total() - reserve; }  // by tensors
 };
 
 // Bytes of KV cache, index keys among them, of `tokens` tokens in one layer of this kind, of which `kept` are in its

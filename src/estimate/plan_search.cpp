@@ -66,25 +66,30 @@ bool divides_prefill(const graph::Plan& plan, const SearchSpace& space) {
 }
 
 bool worth_trying(const graph::Plan& plan, const graph::TrainingOptions& options) {
-  return (options.zero == 0 || plan.replicas() > 1) && (options.chunks == 1 || plan.pipeline > 1);
+  const bool two_ways = options.schedule == graph::Schedule::dualpipe;
+  return (options.zero == 0 || plan.replicas() > 1) && (options.chunks == 1 || plan.pipeline > 1) &&
+         (options.schedule == graph::Schedule::one_forward || plan.pipeline > 1) &&
+         (!two_ways || plan.pipeline % 2 == 0);
 }
 
 }  // namespace
 
 Enumeration enumerate_plans(const model::Decoder& model, const SearchSpace& space) {
   Enumeration found;
-  const TrainingScenario scenario{space.batch, space.micro_batch, space.sequence};
   each_plan(model, space, [&](const graph::Plan& plan) {
     const bool fits_model = graph::legal(model, plan);
     if (!space.training) {
       ++found.tried;
-      if (fits_model && divides_prefill(plan, space)) found.legal.push_back({.plan = plan, .options = {}});
+      if (fits_model && divides_prefill(plan, space)) found.legal.push_back({.plan = plan});
       return;
     }
-    for (const graph::TrainingOptions& options : space.options) {
-      if (!worth_trying(plan, options)) continue;
-      ++found.tried;
-      if (fits_model && legal(model, scenario, plan, options)) found.legal.push_back({plan, options});
+    for (const std::int64_t micro_batch : space.micro_batches) {
+      const TrainingScenario scenario{space.batch, micro_batch, space.sequence};
+      for (const graph::TrainingOptions& options : space.options) {
+        if (!worth_trying(plan, options)) continue;
+        ++found.tried;
+        if (fits_model && legal(model, scenario, plan, options)) found.legal.push_back({plan, micro_batch, options});
+      }
     }
   });
   return found;
@@ -94,7 +99,7 @@ Bytes Communication::sent_bytes() const { return std::accumulate(sent.begin(), s
 
 PlanSearch::PlanSearch(const Setup& setup, const SearchSpace& space) : space_(space) {
   if (space.training) {
-    check_trained(setup.execution.weights, false);
+    check_trained(setup.execution.weights, space.options.front().adapters.any());
     training_.emplace(setup);
   } else {
     inference_.emplace(setup);
@@ -120,10 +125,10 @@ PlanCost PlanSearch::cost(const Candidate& candidate) {
     if (cost.fits) cost.time = step_of_inference().time;
     return cost;
   }
-  cost.memory = training_->memory(training_scenario(), candidate.plan, candidate.options);
+  cost.memory = training_->memory(scenario_of(candidate), candidate.plan, candidate.options);
   cost.fits = cost.memory.total() <= *training_->setup().device->dram().capacity;
   if (!cost.fits) return cost;
-  training_->summary(training_scenario(), candidate.plan, candidate.options, training_step_);
+  training_->summary(scenario_of(candidate), candidate.plan, candidate.options, training_step_);
   cost.time = training_step_.time;
   cost.mfu = training_step_.mfu;
   return cost;
@@ -163,7 +168,7 @@ Communication of_stage(const Phase& prefill, std::span<const Stage> stages, std:
 Communication PlanSearch::communication(const Candidate& candidate) {
   if (training_) {
     Communication sum;
-    training_->run(training_scenario(), candidate.plan, candidate.options, training_step_);
+    training_->run(scenario_of(candidate), candidate.plan, candidate.options, training_step_);
     for (const Phase& phase : training_step_.phases) {
       add_exchanges(phase, sum, [](const graph::Op&) { return 1.0; });
       sum.overlapped += phase.overlapped * static_cast<double>(phase.steps);

@@ -14,20 +14,22 @@ namespace llmperf::estimate {
 
 // What is to be done on `devices` devices, by all of them: one forward pass over `batch` sequences of `sequence` tokens
 // and the cache they leave (prefill), a decode step after that (where the setup serves decode alone), or a training
-// step over them in micro-batches of `micro_batch`.
+// step over them in micro-batches of one of `micro_batches`.
 struct SearchSpace {
   std::int64_t devices = 1;
   std::int64_t batch = 1;
   std::int64_t sequence = 2048;
   bool training = false;
-  std::int64_t micro_batch = 1;
-  std::vector<graph::TrainingOptions> options = {{}};  // training: each plan is tried with each of them
-  bool shard_embedding = true;                         // of all plans
+  // Training: each plan is tried with each of them.
+  std::vector<std::int64_t> micro_batches = {1};
+  std::vector<graph::TrainingOptions> options = {{}};
+  bool shard_embedding = true;  // of all plans
 };
 
 struct Candidate {
   graph::Plan plan;
-  graph::TrainingOptions options;
+  std::int64_t micro_batch = 1;
+  graph::TrainingOptions options = {};
 };
 
 struct Enumeration {
@@ -76,7 +78,7 @@ class PlanSearch {
   // The prefill, or with a cache of its sequences a step of decode.
   const Phase& step_of_inference();
   Scenario scenario() const { return {.batch = space_.batch, .prompt = space_.sequence, .generate = 0}; }
-  TrainingScenario training_scenario() const { return {space_.batch, space_.micro_batch, space_.sequence}; }
+  TrainingScenario scenario_of(const Candidate& c) const { return {space_.batch, c.micro_batch, space_.sequence}; }
 
   SearchSpace space_;
   std::optional<Estimator> inference_;  // one of the two

@@ -274,6 +274,7 @@ struct Stack {
   }
   double shows(const graph::Collective& c) const {
     if (c.axis == graph::Axis::expert || c.routing.experts > 0) return routing_shows;
+    if (c.axis == graph::Axis::ring && c.kind != graph::CollectiveKind::ring_pass) return 1;  // attention waits for it
     return c.axis == graph::Axis::ring || c.axis == graph::Axis::ulysses ? context_shows : tensor_shows;
   }
 };
@@ -808,6 +809,11 @@ void check_trainable(const Setup& setup) {
   }
 }
 
+// That a schedule other than 1F1B is made of.
+std::int64_t fewest_micro_batches(const graph::Plan& plan, const graph::TrainingOptions& o) {
+  return plan.pipeline * (o.schedule == graph::Schedule::dualpipe ? 2 : 1);
+}
+
 double in_flight(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
                  std::int64_t micro_batches) {
   const std::int64_t after = plan.pipeline - stage;
@@ -830,6 +836,9 @@ double in_flight(const graph::Plan& plan, const graph::TrainingOptions& o, std::
 bool legal(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
            const graph::TrainingOptions& o) {
   if (!batch(s, plan).holds() || !sequence(s, plan).holds()) return false;
+  if (o.schedule != graph::Schedule::one_forward) {
+    return o.chunks == 1 && plan.pipeline > 1 && s.micro_batches(plan) >= fewest_micro_batches(plan, o);
+  }
   return o.chunks == 1 || (plan.pipeline > 1 && graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks) &&
                            groups(s, plan).holds());
 }
@@ -849,7 +858,7 @@ std::vector<graph::Problem> problems(const model::Decoder& model, const Training
                      "nearest legal: " + q.nearest()});
   }
   if (o.schedule != graph::Schedule::one_forward && b.holds()) {
-    const std::int64_t fewest = plan.pipeline * (o.schedule == graph::Schedule::dualpipe ? 2 : 1);
+    const std::int64_t fewest = fewest_micro_batches(plan, o);
     if (s.micro_batches(plan) < fewest) {
       found.push_back({fmt::format("`schedule` {}: {} micro-batches are too few for {} stages", name(o.schedule),
                                    s.micro_batches(plan), plan.pipeline),
@@ -899,7 +908,7 @@ class TrainingEstimator::State {
     split_layers(plan, o);
     TrainingMemory fullest;
     const std::int64_t micro_batches = s.micro_batches(plan);
-    each_stage(plan, [&](std::int64_t stage) {
+    each_stage(plan, [&](std::int64_t stage, std::int64_t) {
       const TrainingMemory m = stage_memory(plan, o, micro_batches, stage);
       if (stage == 0 || m.total() > fullest.total()) fullest = m;
     });
@@ -928,8 +937,10 @@ class TrainingEstimator::State {
     double heaviest = -1;
     std::int64_t heaviest_stage = 0;
     ParameterShare share;
-    each_stage(plan, [&](std::int64_t stage) {
+    stages_.clear();
+    each_stage(plan, [&](std::int64_t stage, std::int64_t count) {
       const StageTimes t = stage_times(plan, o, stage);
+      stages_.insert(stages_.end(), static_cast<std::size_t>(count), t.passes());
       if (stage == 0 || t.time() > busiest.time()) {
         busiest = t;
         e.busiest_stage = stage;
@@ -954,7 +965,7 @@ class TrainingEstimator::State {
     }
     e.compute = busiest.time() * m;
     e.host = (busiest.forward.waits + busiest.backward.waits) * m;
-    e.bubble = bubble(plan, o, e.busiest_stage, busiest);
+    e.bubble = pipeline_bubble(o, stages_, e.micro_batches);
     e.time = e.compute + e.bubble + e.gradient_exposed + e.optimizer;
     e.overlapped = (busiest.forward.hidden + busiest.backward.hidden) * m + update_hidden;
     rates(e);
@@ -984,6 +995,7 @@ class TrainingEstimator::State {
     PassSum forward;
     PassSum backward;
     Seconds time() const { return forward.time() + backward.time(); }
+    StagePasses passes() const { return {forward.time(), backward.time(), backward.weights}; }
   };
 
   void split_layers(const graph::Plan& plan, const graph::TrainingOptions& o) {
@@ -1010,15 +1022,16 @@ class TrainingEstimator::State {
     return graph::balanced_split({&costs, 1}, plan.pipeline, o.chunks);
   }
 
-  // Stages that may differ in what counts: of layers of one kind in equal runs the middle ones are alike (and hold less
-  // than the first).
+  // Stages that may differ in what counts, and how many of each there are: of layers of one kind in equal runs the
+  // middle ones are alike (and hold less than the first).
   template <class Visit>
   void each_stage(const graph::Plan& plan, Visit&& visit) const {
     const std::int64_t last = plan.pipeline - 1;
     const bool alike = setup.execution.model->kinds.size() == 1 && split_.equal();
     for (std::int64_t stage = 0; stage <= last; ++stage) {
-      visit(stage);
-      if (alike && stage == 1 && last > 2) stage = last - 1;
+      const bool middle = alike && stage == 1 && last > 2;
+      visit(stage, middle ? last - 1 : 1);
+      if (middle) stage = last - 1;
     }
   }
 
@@ -1152,34 +1165,6 @@ class TrainingEstimator::State {
     return {stage_sum(passes.forward(), plan, o, stage, stage == plan.pipeline - 1, forward_exchange_),
             stage_sum(passes.backward(), plan, o, stage, stage == 0, backward_exchange_)};
   }
-  // What every other stage adds to filling and draining the pipeline. Under a profile without what the ends of the
-  // model have beside layers: they are on one stage each. With F and B a stage's passes of a micro-batch, W the
-  // gradients of weights in B:
-  //
-  //   1F1B       (p - 1) (F + B) / m
-  //   ZB-H1      (p - 1) (F + B - 2 W)            (arXiv 2412.19437, table 2)
-  //   DualPipe   (p / 2 - 1) (F + B + B - 3 W)    (likewise; two passes side by side hide exchanges alone)
-  //   ZB-V       half of ZB-H1's, V-Half a quarter and V-Min three eighths of 1F1B's: assumptions between these
-  Seconds bubble(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
-                 const StageTimes& busiest) const {
-    const double others = d(plan.pipeline - 1);
-    const PassSum forward = layer_sum(passes.forward(), stage);
-    const PassSum backward = layer_sum(passes.backward(), stage);
-    const Seconds sends = (forward_exchange_.time() + backward_exchange_.time()) * d(o.chunks);
-    const Seconds both = setup.profile == nullptr ? busiest.time() : forward.time() + backward.time() + sends;
-    const Seconds least = std::max(both - backward.weights * 2, Seconds{});
-    switch (o.schedule) {
-      case graph::Schedule::zb_h1: return least * others;
-      case graph::Schedule::zb_v: return least * (others / 2);
-      case graph::Schedule::v_half: return both * (others / 4);
-      case graph::Schedule::v_min: return both * (others * 3 / 8);
-      case graph::Schedule::dualpipe:
-        return std::max(both + backward.time() - backward.weights * 3, Seconds{}) * (d(plan.pipeline) / 2 - 1);
-      case graph::Schedule::one_forward: break;
-    }
-    return both * (others / d(o.chunks));
-  }
-
   void rates(TrainingEstimate& e) {
     const model::Decoder& model = *setup.execution.model;
     const double forward_passes = e.options.adapters.any() ? 2 : 3;  // frozen weights have no gradients
@@ -1243,8 +1228,54 @@ class TrainingEstimator::State {
   TrainingPasses::StageExchange forward_exchange_;
   TrainingPasses::StageExchange backward_exchange_;
   std::vector<OpEstimate> update_;
+  std::vector<StagePasses> stages_;
   std::vector<double> seconds_;
 };
+
+Seconds pipeline_bubble(const graph::TrainingOptions& o, std::span<const StagePasses> stages,
+                        std::int64_t micro_batches) {
+  Seconds busiest;
+  Seconds before;
+  for (const StagePasses& t : stages) {
+    busiest = std::max(busiest, t.both());
+    before += t.both();
+  }
+  if (o.schedule == graph::Schedule::one_forward) {
+    Seconds longest;
+    Seconds after;
+    for (std::size_t s = stages.size(); s-- > 0;) {
+      const StagePasses& t = stages[s];
+      const double ahead = d(static_cast<std::int64_t>(stages.size() - 1 - s));
+      before = std::max(before - t.both(), Seconds{});
+      const Seconds waits =
+          before + std::max(after - t.forward * ahead, Seconds{}) + std::max(after - t.backward * ahead, Seconds{});
+      longest = std::max(longest, t.both() * d(micro_batches) + waits / d(o.chunks));
+      after += t.both();
+    }
+    return longest - busiest * d(micro_batches);
+  }
+  const double pairs = d(static_cast<std::int64_t>(stages.size())) / 2 - 1;
+  const auto waits = [&](const StagePasses& t) {
+    const Seconds least = std::max(t.both() - t.weights * 2, Seconds{});
+    switch (o.schedule) {
+      case graph::Schedule::zb_v: return least / 2;
+      case graph::Schedule::v_half: return t.both() / 4;
+      case graph::Schedule::v_min: return t.both() * (3.0 / 8);
+      case graph::Schedule::dualpipe:
+        return std::max(t.both() + t.backward - t.weights * 3, Seconds{}) * (pairs / (2 * pairs + 1));
+      case graph::Schedule::zb_h1:
+      case graph::Schedule::one_forward: break;
+    }
+    return least;
+  };
+  Seconds sum;
+  Seconds own;  // of the busiest stage
+  for (const StagePasses& t : stages) {
+    sum += waits(t);
+    if (t.both() == busiest) own = waits(t);
+  }
+  return sum - own;
+}
 
 std::optional<Band> band_of_run(const Setup& setup, const TrainingEstimate& e) {
   if (setup.profile == nullptr) return std::nullopt;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "estimate/band.h"
@@ -70,6 +71,27 @@ struct TrainingEstimate : Outcome {
   double hfu = 0;
   double tokens_per_second = 0;
 };
+
+// What the busiest stage of a pipeline waits in a step. With F and B the passes of a stage over one micro-batch and W
+// the gradients of weights in B, over p stages alike
+//
+//   1F1B       (p - 1) (F + B) / m              (m runs of layers a stage; arXiv 2104.04473)
+//   ZB-H1      (p - 1) (F + B - 2 W)            (arXiv 2412.19437, table 2)
+//   DualPipe   (p / 2 - 1) (F + B + B - 3 W)    (likewise; two passes side by side hide exchanges alone)
+//   ZB-V       half of ZB-H1's, V-Half a quarter and V-Min three eighths of 1F1B's: assumptions between these
+//
+// and over unlike ones the sum over the other stages. Under 1F1B a stage runs ahead of those after it, which answer D
+// later, the sum of their F and B, by as many micro-batches as they are: it waits for those before it, for D less the
+// forward passes in between as it fills and less the backward ones as it drains, and the step takes as long as the
+// stage that all this and its own work keeps longest.
+struct StagePasses {
+  Seconds forward;
+  Seconds backward;
+  Seconds weights;  // of it
+  Seconds both() const { return forward + backward; }
+};
+Seconds pipeline_bubble(const graph::TrainingOptions& options, std::span<const StagePasses> stages,
+                        std::int64_t micro_batches);
 
 // How far runs like it were off under the setup's profile, by the kind of run: "training experts", "training adapters",
 // "training nvfp4", "training narrow", else "training". Nothing where the profile says nothing of training.

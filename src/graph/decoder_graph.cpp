@@ -23,7 +23,7 @@
 //   tensor axis        after o_proj, after down_proj and after the embedding an all-reduce of [tokens, hidden]; with
 //                      sequence parallelism an all-gather before qkv and gate_up and a reduce-scatter in its place
 //   ulysses            all-to-all of q, k, v before attention and of its result after
-//   ring               the keys and values of every other rank, passed round beside attention
+//   ring               the keys and values of every other rank, passed round beside attention, or gathered before it
 //   experts            beyond the tensor axis an all-to-all of tokens, each once to every device that has experts of
 //                      it, and of their results back
 //   pipeline           the residual stream from stage to stage
@@ -925,10 +925,14 @@ class DecoderBuilder : StepWriter {
   }
   // Ring attention: the keys and values of one rank visit all others while those before them are multiplied.
   void pass_keys(const model::Attention& a, const SequenceGroup& g) {
-    const double rows = d(g.count * (g.context + g.new_tokens)) / d(p_.ring);
-    Op* ring = exchange(Tag::kv_ring, CollectiveKind::ring_pass, Axis::ring, p_.ring, rows,
-                        d(core_kv_heads(a) * (a.head_dim + a.v_head_dim)));
-    if (ring) ring->overlaps = true;
+    const double rows = d(g.count * (g.context + g.new_tokens));
+    const double width = d(core_kv_heads(a) * (a.head_dim + a.v_head_dim));
+    if (p_.gathers_keys) {
+      exchange(Tag::kv_gather, CollectiveKind::all_gather, Axis::ring, p_.ring, rows, width);
+    } else if (Op* ring =
+                   exchange(Tag::kv_ring, CollectiveKind::ring_pass, Axis::ring, p_.ring, rows / d(p_.ring), width)) {
+      ring->overlaps = true;
+    }
   }
   // A step that every device of the sequence axes runs whole, each with its share of the cache: the heads of all are
   // put together, and so are the sums over parts of the keys, with the maximum and the sum of each row.

@@ -42,7 +42,7 @@ LLMPERF_WORDS(Tag, none,
               // attention
               kv_concat, k_concat, v_concat, kv_to_device, k_to_device, v_to_device, kv_b_proj, q_absorb, v_absorb,
               attention, repeat_kv, repeat_k, repeat_v, scores, softcap, mask, softmax, scores_dropout, weighted_sum,
-              merge_heads, kv_ring, merge_reduce, heads_gather,
+              merge_heads, kv_ring, kv_gather, merge_reduce, heads_gather,
               // after attention
               o_all_to_all, o_proj_transpose, o_proj, attention_reduce, attention_scatter, post_attention_norm,
               attention_dropout, attention_add, mlp_norm, attention_add_norm, mlp_gather, up_proj, gate_up_proj,

@@ -185,7 +185,7 @@ std::string to_text(const Plan& p) {
   }
   if (p.sequence_parallel) parts.emplace_back("megatron-sp");
   add("ulysses", p.ulysses);
-  add("ring", p.ring);
+  add(p.gathers_keys ? "all-gather" : "ring", p.ring);
   add("ep", p.expert);
   if (p.expert_dispatch) parts.push_back(fmt::format("{} dispatch", name(*p.expert_dispatch)));
   if (p.expert_combine) parts.push_back(fmt::format("{} combine", name(*p.expert_combine)));

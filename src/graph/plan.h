@@ -25,6 +25,7 @@ struct Plan {
   bool sequence_parallel = false;  // norms and residual stream over the tensor axis too (arXiv 2205.05198)
   std::int64_t ulysses = 1;        // the sequence, heads inside attention (arXiv 2309.14509)
   std::int64_t ring = 1;           // the sequence, K and V passed round (arXiv 2310.01889)
+  bool gathers_keys = false;       // … or gathered whole before attention (arXiv 2407.21783, section 3.3.2)
   std::int64_t expert = 1;         // routed experts
   std::int64_t data = 1;           // whole replicas, each with its share of the batch
   std::int64_t pipeline = 1;       // layers, in runs (stage_split.h)

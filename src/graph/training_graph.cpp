@@ -412,6 +412,8 @@ class Differentiator {
           push(op, Pass::backward, d);
           return;
         }
+        // Keys of other devices are not kept: they come once more, and their gradients return.
+        if (op.tag == Tag::kv_gather) push(op, Pass::again, d);
         d.kind = CollectiveKind::reduce_scatter;
         push(op, Pass::backward, d).overlaps = options_.overlapped_sums;  // beside the wgrad before it
         return;

@@ -322,7 +322,7 @@ void predict_training(const Measurements& measurements, const Batch& batch, cons
       row.class_default = resolved->profile && !resolved->profile->measured_on(resolved->device);
       const bool allocated = of.mem_kind == "allocated";
       row.memory = {.fits = e.fits,
-                    .bytes = (e.memory.total() - (allocated ? e.memory.reserve : Bytes{})).value,
+                    .bytes = (allocated ? e.memory.allocated() : e.memory.total()).value,
                     .measured = of.mem_gib.value_or(0) * 1073741824.0};
       row.band = estimate::band_of_run(training.estimator->setup(), e);
       q.runtime = "none";

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -160,57 +161,72 @@ std::string fitting_hint(const Resolved& r, const estimate::VideoChoices& asked)
 
 // ---- Training.
 
-// The least of one kind of change, else the least recomputation with all of ZeRO.
+// Of each kind of change the least that is enough, what frees most first; else the least recomputation with all of
+// ZeRO, else with more replicas.
 std::string fitting_hint(estimate::TrainingEstimator& estimator, const estimate::TrainingEstimate& e) {
+  using estimate::TrainingScenario;
+  using graph::Plan;
   using graph::Recompute;
   using graph::TrainingOptions;
   // Without those that need to be told of what.
   constexpr std::array kWays = {Recompute::none, Recompute::selective, Recompute::full, Recompute::offload};
   const model::Decoder& model = *estimator.setup().execution.model;
-  const auto fits = [&](const estimate::TrainingScenario& s, const TrainingOptions& o) {
-    return estimate::legal(model, s, e.plan, o) && estimator.memory(s, e.plan, o).total() <= e.capacity;
-  };
-  const bool replicated = e.plan.replicas() > 1;
-  const int most_zero = replicated ? 3 : e.options.zero;
-  std::vector<std::string> fitting;
-  graph::Plan divided = e.plan;
-  divided.sequence_parallel = divided.tensor > 1 && divided.tensor_rows == 0;
-  if (divided != e.plan && graph::legal(model, divided) && estimate::legal(model, e.scenario, divided, e.options) &&
-      estimator.memory(e.scenario, divided, e.options).total() <= e.capacity) {
-    fitting.emplace_back("`megatron-sp`");
-  }
+  std::vector<std::pair<Bytes, std::string>> fitting;  // what each frees
   // Notes the change if it makes the step fit.
-  const auto works = [&](std::string change, const estimate::TrainingScenario& s, const TrainingOptions& o) {
-    if (!fits(s, o)) return false;
-    fitting.push_back(std::move(change));
+  const auto works = [&](const std::string& change, const TrainingScenario& s, const Plan& plan,
+                         const TrainingOptions& o) {
+    if (!graph::legal(model, plan) || !estimate::legal(model, s, plan, o)) return false;
+    const Bytes needed = estimator.memory(s, plan, o).total();
+    if (needed > e.capacity) return false;
+    fitting.emplace_back(e.memory.total() - needed, change);
     return true;
   };
+  Plan divided = e.plan;
+  divided.sequence_parallel = divided.tensor > 1 && divided.tensor_rows == 0;
+  if (divided != e.plan) works("`megatron-sp`", e.scenario, divided, e.options);
   TrainingOptions o = e.options;
   for (const Recompute r : kWays) {
     o.recompute = r;
-    if (r > e.options.recompute && works(fmt::format("`recompute` {}", graph::name(r)), e.scenario, o)) break;
+    if (r > e.options.recompute && works(fmt::format("`recompute` {}", graph::name(r)), e.scenario, e.plan, o)) break;
   }
   o = e.options;
   o.loss = graph::Loss::chunked;
-  if (o != e.options) {
-    const Bytes frees = e.memory.total() - estimator.memory(e.scenario, e.plan, o).total();
-    works(fmt::format("`loss` chunked:{} (frees {})", o.loss_chunks, format_bytes_binary(frees)), e.scenario, o);
-  }
+  if (o != e.options) works(fmt::format("`loss` chunked:{}", o.loss_chunks), e.scenario, e.plan, o);
+  const int most_zero = e.plan.replicas() > 1 ? 3 : e.options.zero;
   o = e.options;
-  while (++o.zero <= most_zero && !works(fmt::format("`zero` {}", o.zero), e.scenario, o)) continue;
-  estimate::TrainingScenario s = e.scenario;
-  while (--s.micro_batch >= 1 && !works(fmt::format("`micro-batch` {}", s.micro_batch), s, e.options)) continue;
-  if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
+  while (++o.zero <= most_zero && !works(fmt::format("`zero` {}", o.zero), e.scenario, e.plan, o)) continue;
+  TrainingScenario s = e.scenario;
+  while (--s.micro_batch >= 1 && !works(fmt::format("`micro-batch` {}", s.micro_batch), s, e.plan, e.options)) continue;
+  if (!fitting.empty()) {
+    std::ranges::stable_sort(fitting, [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<std::string> texts;
+    for (const auto& [freed, change] : fitting) {
+      texts.push_back(fmt::format("{} (frees {})", change, format_bytes_binary(freed)));
+    }
+    return "it fits with " + join(texts, " or ");
+  }
   s.micro_batch = 1;
   for (const Recompute r : kWays) {
     o.recompute = r;
     for (o.zero = e.options.zero; r >= e.options.recompute && o.zero <= most_zero; ++o.zero) {
       const std::string change = fmt::format("`micro-batch` 1 `recompute` {} `zero` {}", graph::name(r), o.zero);
-      if (works(change, s, o)) return "it fits with " + change;
+      if (works(change, s, e.plan, o)) return "it fits with " + change;
     }
   }
-  return "neither recomputation, ZeRO nor a micro-batch of 1 makes it fit: use more devices (`tp`, `pp`) or larger "
-         "ones";
+  constexpr std::int64_t kMostReplicas = 4096;
+  o.recompute = Recompute::full;
+  o.zero = 3;
+  for (Plan wider = e.plan; wider.data < kMostReplicas;) {
+    wider.data *= 2;
+    s.global_batch = wider.data * wider.pipeline;
+    if (works("", s, wider, o)) {
+      return fmt::format(
+          "neither recomputation, ZeRO nor a micro-batch of 1 makes it fit; with all of them it does on {} devices "
+          "(`dp` {} `zero` 3 `recompute` full `micro-batch` 1 `global-batch` {})",
+          wider.devices(), wider.data, s.global_batch);
+    }
+  }
+  return "neither recomputation, ZeRO, a micro-batch of 1 nor more replicas make it fit: divide the model (`tp`, `pp`)";
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ const Field kFields[] = {
      .about = "and their results back [the activations' type]",
      .workloads = "trs", .values = kTokenTypes},
     {.name = "sp", .member = &R::sp, .group = kPlan, .type = "WHAT",
-     .about = "devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2",
+     .about = "devices that share a sequence: ulysses:4, ring:2, all-gather:2, ulysses:4xring:2",
      .workloads = "tvr"},
     {.name = "megatron-sp", .member = &R::megatron_sp, .group = kPlan, .type = "",
      .about = "the residual stream over the devices of `tp` too",

@@ -230,21 +230,27 @@ void read_tensor(const std::string& text, graph::Plan& plan) {
   plan.tensor *= plan.tensor_rows;
 }
 
-// "ulysses:4", "ring:2" or both joined by x.
+// "ulysses:4", "ring:2" or "all-gather:2", or the first with one of them, joined by x.
 void read_sequence(const std::string& text, graph::Plan& plan) {
-  const std::vector<std::string> names = {"ulysses", "ring"};
+  const std::vector<std::string> names = {"ulysses", "ring", "all-gather"};
   std::vector<std::string_view> seen;
   for (const std::string_view part : split(text, 'x')) {
     const std::size_t colon = part.find(':');
     const std::string_view name = part.substr(0, colon);
     if (colon == std::string_view::npos || std::find(names.begin(), names.end(), name) == names.end()) {
-      throw Error::bad_input(fmt::format("`sp`: cannot read {}", quote(part)), "ulysses:4, ring:2 or ulysses:4xring:2");
+      throw Error::bad_input(fmt::format("`sp`: cannot read {}", quote(part)),
+                             "ulysses:4, ring:2, all-gather:2 or ulysses:4xring:2");
     }
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
       throw Error::bad_input(fmt::format("`sp`: {} is given twice", name));
     }
     seen.push_back(name);
-    (name == "ring" ? plan.ring : plan.ulysses) = count_value("`sp`", part.substr(colon + 1), 1, graph::kMostDevices);
+    (name == "ulysses" ? plan.ulysses : plan.ring) =
+        count_value("`sp`", part.substr(colon + 1), 1, graph::kMostDevices);
+    plan.gathers_keys = plan.gathers_keys || name == "all-gather";
+  }
+  if (plan.gathers_keys && std::find(seen.begin(), seen.end(), "ring") != seen.end()) {
+    throw Error::bad_input("`sp`: ring and all-gather both bring keys and values", "one of them");
   }
 }
 
@@ -677,13 +683,6 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
 
 // ---- Training.
 
-void check_products(const graph::TrainingOptions& o, const hardware::Device& device) {
-  const Dtype type = graph::type_of(o.products);
-  if (o.products == graph::Products::wide || device.find_peak(hardware::Engine::matrix, type)) return;
-  throw Error::bad_input(fmt::format("`products`: {} multiplies no {}", device.name, name(type)),
-                         device.find_peak(hardware::Engine::matrix, Dtype::fp8) ? "`products` fp8" : "`products` bf16");
-}
-
 void make_training(Resolved& r, Unused unused) {
   const Request& q = r.asked;
   auto& training = r.work.emplace<Training>();
@@ -692,15 +691,7 @@ void make_training(Resolved& r, Unused unused) {
   if (r.model().vision) {
     setup.notes.emplace_back("the language model alone is trained: the vision tower is neither held nor run");
   }
-  // What is published narrow is trained in 16 bits; frozen weights stay as they are asked for.
-  const model::WeightLayout& layout = setup.execution.weights;
-  estimate::check_trained(layout, q.lora.has_value());
-  const double weight_bits = layout.groups.front()[model::Role::o].bits;
-  // Frameworks add gradients up in fp32; FSDP's in the type that is reduced.
-  const bool keeps_wide = setup.profile != nullptr && !q.lora;
-  training.options =
-      training_options(q, r.model(), training.choices.plan, weight_bits, keeps_wide ? 32 : std::max(weight_bits, 16.0));
-  check_products(training.options, r.device);
+  training.options = training_options(q, setup, training.choices.plan);
   training.estimator = std::make_unique<estimate::TrainingEstimator>(std::move(setup));
   const graph::Plan& plan = training.choices.plan;
   estimate::TrainingScenario& s = training.scenario;
@@ -906,12 +897,6 @@ Request on_engine(const Request& request, const Resolved& r, const std::string& 
     return request;
   }
   return q;
-}
-
-// Of a model that is published narrow the 16 bits that it was trained in.
-std::optional<std::string> trained_weights(const model::Decoder& model) {
-  return estimate::trains_whole(model::checkpoint_layout(model, Dtype::bf16)) ? std::nullopt
-                                                                              : std::optional<std::string>("bf16");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "estimate/training.h"
 #include "request/names.h"
 
 namespace llmperf::request {
@@ -131,10 +132,22 @@ void read_division(const Request& q, const graph::Plan& plan, TrainingOptions& o
   }
 }
 
+void check_products(const TrainingOptions& o, const hardware::Device& device) {
+  const Dtype type = graph::type_of(o.products);
+  if (o.products == graph::Products::wide || device.find_peak(hardware::Engine::matrix, type)) return;
+  throw Error::bad_input(fmt::format("`products`: {} multiplies no {}", device.name, name(type)),
+                         device.find_peak(hardware::Engine::matrix, Dtype::fp8) ? "`products` fp8" : "`products` bf16");
+}
+
 }  // namespace
 
-graph::TrainingOptions training_options(const Request& q, const model::Decoder& model, const graph::Plan& plan,
-                                        double weight_bits, double kept_bits) {
+graph::TrainingOptions training_options(const Request& q, const estimate::Setup& setup, const graph::Plan& plan) {
+  const model::Decoder& model = *setup.execution.model;
+  const model::WeightLayout& layout = setup.execution.weights;
+  estimate::check_trained(layout, q.lora.has_value());
+  const double weight_bits = layout.groups.front()[model::Role::o].bits;
+  // Frameworks add gradients up in fp32; those of adapters come in the type that is reduced.
+  const double kept_bits = setup.profile != nullptr && !q.lora ? 32 : std::max(weight_bits, 16.0);
   TrainingOptions o;
   read_recompute(q.recompute.value_or("none"), model, o);
   read_division(q, plan, o);
@@ -186,7 +199,13 @@ graph::TrainingOptions training_options(const Request& q, const model::Decoder& 
   o.fused_gradients = !q.separate_gradients;
   o.overlapped_sums = !q.exposed_sums;
   o.graphs = q.cuda_graphs;
+  check_products(o, *setup.device);
   return o;
+}
+
+std::optional<std::string> trained_weights(const model::Decoder& model) {
+  return estimate::trains_whole(model::checkpoint_layout(model, Dtype::bf16)) ? std::nullopt
+                                                                              : std::optional<std::string>("bf16");
 }
 
 std::string_view training_stack(const Request& q, const hardware::Device& device) {

@@ -55,8 +55,8 @@ Type parallel_inputs(Fields<ParallelStudy> f) {
       .json("phase", "\"decode\" where a step is one of decode, its sequences in the cache",
             [](const I& i) { return i.setup->serving.phases; })
       .only_when([](const I& i) { return !i.setup->serving.prefills(); })
-      .of<&I::space, &S::micro_batch>("micro_batch", "sequences of a micro-batch; null without `training`")
-      .when([](const I& i) { return i.space.training; })
+      .of<&I::space, &S::micro_batches>("micro_batches", "sequences of a micro-batch, those tried")
+      .only_when([](const I& i) { return i.space.training; })
       .of("weights", "type", [](const I& i) { return i.setup->execution.weights.name; })
       .of("kv", "type", [](const I& i) { return i.setup->execution.kv.name(); })
       .of<&I::setup, &estimate::Setup::execution, &graph::Execution::activations>("activations", "type")
@@ -93,7 +93,10 @@ Type fields_of(Fields<ParallelPlan> f) {
       .of<&P::plan>("plan", "how the model is spread")
       .row<&P::name>("plan", "as text")
       .where(training)
-      .json<&P::options, &O::zero>("zero", "stage of ZeRO; null without `training`")
+      .json<&P::cost, &C::candidate, &estimate::Candidate::micro_batch>("micro_batch",
+                                                                        "sequences; null without `training`")
+      .json<&P::options, &O::schedule>("schedule", "of stages; likewise")
+      .json<&P::options, &O::zero>("zero", "stage of ZeRO; likewise")
       .json<&P::options, &O::chunks>("interleave", "runs of layers per stage; likewise")
       .json<&P::options, &O::recompute>("recompute", "likewise")
       .always()
@@ -104,6 +107,7 @@ Type fields_of(Fields<ParallelPlan> f) {
       .when(fits)
       .of<&P::cost, &C::mfu>("mfu", "of training")
       .when([](const P& p) { return p.cost().fits && p.study->space.training; })
+      .json<&P::band>("step_band", "how sure `step_s` is, where a profile predicts it; else null")
       .json("sent_bytes", "by one device in a step", [](const P& p) { return p.communication().sent_bytes(); })
       .row<&sent<K::all_reduce>>("all_reduce_bytes", "sent by one device")
       .row<&sent<K::all_gather>>("all_gather_bytes", "likewise")
@@ -128,6 +132,9 @@ Type fields_of(Fields<ParallelStudy> f) {
       .of<&S::tried>("tried", "combinations of degrees")
       .of<&S::legal>("legal", "those that divide model, batch and sequence")
       .of<&S::fitting>("fitting", "those of them that fit")
+      .of<&S::alike>("alike",
+                     "of them, those as fast as the first within the mean error of predictions: their order "
+                     "is within the noise; 0: no error is known")
       .of("capacity_bytes", "memory of one device", [](const S& s) { return *s.setup->device->dram().capacity; })
       .of<&plans_of>("plans", "best first")
       .of<&S::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
@@ -194,11 +201,23 @@ Type fields_of(Fields<StrategyStudy> f) {
       .of<&S::table, &estimate::StrategyTable::strategies>("strategies", "every pure one, and Ulysses with Ring");
 }
 
+std::optional<estimate::Band> ParallelPlan::noise() const {
+  if (!study->space.training || !cost().fits) return std::nullopt;
+  estimate::TrainingEstimate e;
+  e.plan = plan();
+  e.options = options();
+  e.scenario = {study->space.batch, cost().candidate.micro_batch, study->space.sequence};
+  return training_band(*study->setup, e);
+}
+
 std::string ParallelPlan::name() const {
   std::string text = graph::to_text(plan());
   if (!study->space.training) return text;
   const graph::TrainingOptions& o = options();
+  const std::int64_t micro_batch = cost().candidate.micro_batch;
+  if (micro_batch > 1) text += fmt::format(", micro-batch {}", micro_batch);
   if (o.zero > 0) text += fmt::format(", zero {}", o.zero);
+  if (o.schedule != graph::Schedule::one_forward) text += fmt::format(", {}", graph::name(o.schedule));
   if (o.chunks > 1) text += fmt::format(", interleave {}", o.chunks);
   if (o.recompute != graph::Recompute::none) text += fmt::format(", recompute {}", graph::name(o.recompute));
   return text;

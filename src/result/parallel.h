@@ -16,6 +16,7 @@ struct ParallelStudy {
   std::int64_t tried = 0;
   std::int64_t legal = 0;
   std::int64_t fitting = 0;
+  std::int64_t alike = 0;  // of them, those as fast as the first as far as predictions are off on the mean
   std::vector<estimate::PlanCost> plans;                // those to show, best first
   std::vector<estimate::Communication> communications;  // of each of them
 };
@@ -26,6 +27,10 @@ struct ParallelPlan {
   const estimate::Communication& communication() const { return study->communications[index]; }
   const graph::Plan& plan() const { return cost().candidate.plan; }
   const graph::TrainingOptions& options() const { return cost().candidate.options; }
+
+  // How far such predictions are off; nothing at the speed of light, and of a plan that does not fit.
+  std::optional<estimate::Band> noise() const;
+  std::optional<BandOf> band() const { return band_of(noise(), cost().time); }
 
   // The plan with what training adds to it.
   std::string name() const;

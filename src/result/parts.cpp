@@ -97,6 +97,8 @@ Type fields_of(Fields<graph::Plan> f) {
       .of<&P::sequence_parallel>("sequence_parallel", "whether norms are divided over the tensor axis")
       .of<&P::ulysses>("ulysses: Ulysses", "degree of sequence parallelism by heads")
       .of<&P::ring>("ring", "… by passing K and V round")
+      .of<&P::gathers_keys>("gathers_keys: keys gathered", "whether they are gathered before attention instead")
+      .only_when([](const P& p) { return p.gathers_keys; })
       .of<&P::expert>("expert", "degree of expert parallelism")
       .of<&P::expert_dispatch>("expert_dispatch: type of tokens sent to experts",
                                "type that tokens travel to experts in; null: as the weights have it")

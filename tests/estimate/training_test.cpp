@@ -194,7 +194,7 @@ TEST_CASE("an upper bound: no Megatron iteration was measured faster") {
   }
 }
 
-TEST_CASE("stages, micro-batches and chunks: the bubble is (p - 1) / (m M) of the computation") {
+TEST_CASE("stages, micro-batches and chunks: the bubble is (p - 1) / (m M) of the computation, less the ends' share") {
   test::Random random(1);
   for (int i = 0; i < 20; ++i) {
     const std::int64_t p = random.in(1, 8);
@@ -203,7 +203,19 @@ TEST_CASE("stages, micro-batches and chunks: the bubble is (p - 1) / (m M) of th
     Study study(small_gpt(p * m * random.in(1, 2)));
     const TrainingEstimate e = study.run({batches, 1, 256}, {.pipeline = p}, {.chunks = m});
     CHECK(e.micro_batches == batches);
-    CHECK(e.bubble / e.compute == near(d(p - 1) / d(m * batches)));
+    // The last stage computes the logits, for which the others do not wait.
+    const double alike = d(p - 1) / d(m * batches);
+    CHECK(e.bubble / e.compute <= alike * (1 + 1e-9));
+    double layers = 0;
+    double all = 0;
+    for (const estimate::Phase* phase : {&e.phases[0], &e.phases[1]}) {
+      for (const estimate::OpEstimate& op : phase->ops) {
+        const double shown = (op.step_time() - op.hidden).value;
+        all += shown;
+        if (op.op.layer_kind >= 0) layers += shown;
+      }
+    }
+    CHECK(e.bubble / e.compute >= alike * layers / all * (1 - 1e-9));
   }
 }
 

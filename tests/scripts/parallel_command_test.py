@@ -89,6 +89,32 @@ class Parallel(ProgramTest):
         self.assertEqual(recomputed(), {"none", "full"})  # flash attention keeps no scores to compute again
         self.assertEqual(recomputed("--options", "no_flash_attention"), {"none", "selective", "full"})
 
+    def test_predicted_plans_are_tried_over_schedules_recomputation_and_micro_batches(self):
+        words = ["parallel", "-m", "llama-3-70b", "--hw", "h100-sxm", "--devices", "64", "--batch", "64", "--seq", "4096",
+                 "--training", "--runtime", "pytorch-fsdp"]
+        study = self.document([*words, "--top", "100000"])
+        plans = [plan for plan in study["plans"] if plan["fits"]]
+        self.assertEqual(study["inputs"]["micro_batches"], [1, 2, 4, 8])
+        for key, values in (("micro_batch", {1, 2, 4, 8}), ("schedule", {"1f1b", "zb-h1", "dualpipe"}), ("recompute", {"none", "full"})):
+            self.assertEqual({plan[key] for plan in study["plans"]}, values)
+        # The order of those that are as near to the first as predictions are to measurements says nothing.
+        band = plans[0]["step_band"]["mean_error"]
+        alike = sum(plan["step_s"] <= plans[0]["step_s"] * (1 + band) for plan in plans)
+        self.assertEqual(study["alike"], alike)
+        self.assertIn(f"{alike} plans are within", self.output(*words))
+        self.assertEqual(len(self.document(words)["plans"]), 20)
+
+    def test_a_predicted_plan_costs_what_its_own_estimate_says(self):
+        words = ["parallel", "-m", "llama-3-8b", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "64", "--seq", "4096",
+                 "--training", "--runtime", "pytorch-fsdp"]
+        best = self.document(words)["plans"][0]
+        alone = json.loads(self.output("estimate", *words[1:5], "--training", "--runtime", "pytorch-fsdp", "--seq", "4096", "--dp", "8",
+                                       "--zero", str(best["zero"]), "--micro-batch", str(best["micro_batch"]), "--recompute", best["recompute"],
+                                       "--global-batch", "64", "--json"))
+        self.assertEqual(best["plan"]["text"], "dp 8")
+        self.assertEqual(best["step_s"], alone["step_s"])
+        self.assertEqual(best["step_band"], alone["error_band"]["step"])
+
     def test_wrong_requests(self):
         # 83 is prime and more than the 80 layers: no axis takes it.
         self.assert_bad_input([*LLAMA[:6], "83", *LLAMA[7:]], "no plan over 83 devices")

@@ -174,6 +174,7 @@ class Errors(ProgramTest):
                 (["--sp", "ulysses:2x"], "--sp: cannot read"),
                 (["--sp", "ring:2xring:2"], "--sp: ring is given twice"),
                 (["--sp", "ring:1xring:2"], "--sp: ring is given twice"),
+                (["--sp", "ring:2xall-gather:2"], "--sp: ring and all-gather both bring keys"),
                 (["--tp", "0"], "--tp"),
                 (["--tp", "-2"], "--tp"),
                 (["--tp", "eight"], "--tp"),

@@ -277,7 +277,7 @@ def estimate(
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
     ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
-    # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
+    # devices that share a sequence: ulysses:4, ring:2, all-gather:2, ulysses:4xring:2
     sp: Optional[Text] = None,
     # the residual stream over the devices of `tp` too
     megatron_sp: Optional[bool] = None,
@@ -485,7 +485,7 @@ def explain(
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
     ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
-    # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
+    # devices that share a sequence: ulysses:4, ring:2, all-gather:2, ulysses:4xring:2
     sp: Optional[Text] = None,
     # the residual stream over the devices of `tp` too
     megatron_sp: Optional[bool] = None,
@@ -699,7 +699,7 @@ def sweep(
     ep_dispatch: Optional[Many[Literal["bf16", "fp16", "fp8", "int8"]]] = None,
     # and their results back [the activations' type]
     ep_combine: Optional[Many[Literal["bf16", "fp16", "fp8", "int8"]]] = None,
-    # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
+    # devices that share a sequence: ulysses:4, ring:2, all-gather:2, ulysses:4xring:2
     sp: Optional[Many[Text]] = None,
     # the residual stream over the devices of `tp` too
     megatron_sp: Optional[Many[bool]] = None,

@@ -56,7 +56,7 @@ Table communication_table(const ParallelStudy& study) {
 
 std::string request_text(const estimate::SearchSpace& space) {
   return fmt::format("batch {}, {} tokens each{}", space.batch, space.sequence,
-                     space.training ? fmt::format(", micro-batches of {}", space.micro_batch) : "");
+                     space.training ? fmt::format(", micro-batches of {}", fmt::join(space.micro_batches, ", ")) : "");
 }
 
 // ---- Strategies
@@ -108,6 +108,13 @@ Report parallel_report(const ParallelStudy& study) {
       Paragraph{fmt::format("{} plans tried, {} divide model and batch, {} of them fit in {}; {} shown", study.tried,
                             study.legal, study.fitting, Held{*setup.device->dram().capacity}, study.plans.size())}};
   doc.emplace_back(cost_table(study));
+  if (study.alike > 1) {
+    const estimate::Band band = *ParallelPlan{&study, 0}.noise();
+    doc.emplace_back(Paragraph{fmt::format(
+        "{} plans are within {} of the fastest, as far as such predictions are off on the mean: their order "
+        "is within the noise. Nine of ten are within {}.",
+        study.alike, band_share(band.mean), band_share(band.p90))});
+  }
   doc.emplace_back(communication_table(study));
   doc.emplace_back(
       Paragraph{"divided: in attention / outside it: a heads, h hidden, s tokens, b sequences, E experts, L layers. up "

@@ -147,6 +147,8 @@ Fields headline(const Training& training, bool full) {
   add_spent(setup.price, training.spent(), "a step", f);
   add_sureness(setup, error_band(setup, e), training_extrapolations(setup, e), f);
   if (!full) f.add("memory", parts_text(memory_table(e)));
+  f.add("allocated", "{} in tensors, {} with what the runtime reserves beside them", Held{e.memory.allocated()},
+        Held{e.memory.total()});
   f.add("activations", activation_text(e));
   if (!full) add_notes(setup.notes, f);
   return f;
