@@ -34,15 +34,30 @@ Answer capacity_answer(const service::CapacityQuery& query, const Context&) {
 
 void describe_capacity(Command& command) {
   service::CapacityQuery& query = answers(command, capacity_answer);
+  // Lists of what one request has one of.
+  for (const auto& [name, list, about] :
+       {std::tuple("--pp", &query.pp, "pipeline stages, comma-separated [1; 2 and 4 of what no node holds]"),
+        std::tuple("--dp", &query.dp,
+                   "devices of a replica that serve sequences of their own and share its experts, comma-separated; "
+                   "auto: 2, 4, 8 … [1; of models with experts auto, up to four nodes]"),
+        std::tuple("--ep", &query.ep,
+                   "devices that share the routed experts, comma-separated [1 and all of a replica]")}) {
+    command.add(name, *list, "LIST", about).group = "Plan";
+  }
   command.add_fields(query.request, "s");
   command.find("--model")->required();
-  command.find("--rate")->required();
+  command.find("--rate")->about += "; --fleet finds the highest";
   command.find("--slo")->required();
   Flag& hw = *command.find("--hw");
   hw.about = "built-in names or YAML files, comma-separated; all: every built-in GPU [all]";
   hw.values.sort = request::Values::Sort::items;
   command.find("--tp")->about = "tensor-parallel devices of a replica, comma-separated [1, 2, 4 … of a node]";
-  command.find("--weights")->about += "; several, comma-separated, are compared";
+  command.find("--weights")->about +=
+      "; several, comma-separated, are compared [the checkpoint's own; of wide ones fp8 and w4a16 as well]";
+  command.add("--fleet", query.fleet, "LIST",
+              "what there is, such as 16xh200-sxm,8xh100-sxm: the plan with the highest rate that keeps --slo");
+  command.add("--api-price", query.api_price, "IN,OUT",
+              "price of an API for a million tokens in and out: from where on own devices win");
   command.find("--engine")->about += "; several, comma-separated, are compared";
   command.add("--pd", query.disaggregated, "try prompts and decode on replicas of their own as well");
   command.add(

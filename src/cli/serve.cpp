@@ -3,22 +3,98 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
+#include "base/number.h"
+#include "base/parallel.h"
 #include "cli/command.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
+#include "points/values.h"
 #include "report/trace.h"
+#include "service/sweep.h"
 
 namespace llmperf::cli {
 namespace {
 
-Answer serve_answer(const RequestFlags& flags, const Context& context) {
-  const request::Request asked = flags.asked();
+struct ServeFlags : RequestFlags {
+  std::string rate;  // a number, several, or "max"
+};
+
+// The rates of a curve, where there are several.
+std::vector<std::string> rates_of(const std::string& text) {
+  return text.empty() ? std::vector<std::string>() : points::expand_values("--rate", text);
+}
+
+double number_of(const points::Row& row, const std::vector<std::string>& columns, std::string_view name) {
+  const auto column = static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+  const points::Cell& cell = row[column];
+  return cell.kind == points::Cell::Kind::none ? 0 : cell.number;
+}
+
+// Latency against load: a sweep of the rate alone. The knee is where tokens per second over the mean latency of a
+// request are most (Kleinrock's power).
+Answer curve_answer(const request::Request& asked, std::vector<std::string> rates) {
+  std::vector<service::Swept> fields;
+  for (const request::Field& field : request::fields()) {
+    if (field.name == "rate") {
+      fields.push_back({&field, rates});
+    } else if (const std::optional<std::string> value = get(asked, field)) {
+      fields.push_back({&field, {*value}});
+    }
+  }
+  request::Sources sources;
+  const service::Sweep sweep(fields, "", sources, [](const std::string& message) { return worded(message); });
+  const InterruptGuard guard;
+  report::SweepResult result;
+  result.axes = sweep.swept();
+  result.columns = sweep.columns();
+  result.points = sweep.grid().points();
+  result.rows.resize(static_cast<std::size_t>(result.points));
+  in_parallel(result.rows.size(), 0, [&](std::size_t i) {
+    service::Sweep::Evaluator evaluate(sweep);
+    if (!interrupted()) evaluate(static_cast<std::int64_t>(i), result.rows[i]);
+  });
+  if (interrupted()) {
+    fmt::print(stderr, "llmperf: interrupted before all rates were done\n");
+    return {.status = kExitInterrupted};
+  }
+  for (const points::Row& row : result.rows) {
+    const points::Cell& error = row[result.columns.size() - 1];
+    if (error.kind != points::Cell::Kind::none) throw Error::bad_input(error.text);
+  }
+  const points::Row* knee = nullptr;
+  const points::Row* highest = nullptr;
+  const auto power = [&](const points::Row& row) {
+    const double latency = number_of(row, result.columns, "e2e_mean_s");
+    return latency > 0 ? number_of(row, result.columns, "output_tokens_per_second") / latency : 0;
+  };
+  for (const points::Row& row : result.rows) {
+    if (power(row) > (knee ? power(*knee) : 0)) knee = &row;
+    if (number_of(row, result.columns, "meets") > 0) highest = &row;
+  }
+  const auto rate = [&](const points::Row& row) { return format_significant(number_of(row, result.columns, "rate")); };
+  if (knee) result.notes.push_back(fmt::format("knee at {} requests/s: most tokens for their latency", rate(*knee)));
+  if (asked.slo) {
+    result.notes.push_back(highest ? "the bounds hold up to " + rate(*highest) + " requests/s"
+                                   : "the bounds hold at none of these rates");
+  }
+  return {report::sweep_report(result)};
+}
+
+Answer serve_answer(const ServeFlags& flags, const Context& context) {
+  request::Request asked = flags.asked();
+  const bool highest = flags.rate == "max";
+  const std::vector<std::string> rates = highest ? std::vector<std::string>() : rates_of(flags.rate);
+  if (highest) asked.rate = 1;
+  if (rates.size() == 1) set(asked, request::field("rate"), rates.front());
+  if (rates.size() > 1) return curve_answer(asked, rates);
   service::check_complete(asked, "llmperf serve --help says what it takes");
   request::Sources sources;
   const InterruptGuard guard;
+  if (highest) asked.rate = service::highest_rate(asked, sources, &interruption());
   std::optional<Progress> progress(std::in_place);
   auto shown_at = std::chrono::steady_clock::time_point();
   const service::Served served(
@@ -52,7 +128,12 @@ Answer serve_answer(const RequestFlags& flags, const Context& context) {
 }  // namespace
 
 void describe_serve(Command& command) {
-  RequestFlags& flags = answers(command, serve_answer, Traced::yes);
+  ServeFlags& flags = answers(command, serve_answer, Traced::yes);
+  const request::Field& rate = request::field("rate");
+  Flag& rates =
+      command.add("--rate", flags.rate, std::string(rate.type),
+                  std::string(rate.about) + "; several, such as 1-32*2, are a curve; max: the highest within --slo");
+  rates.group = rate.group;
   add_request(command, flags, "s");
 }
 

@@ -188,7 +188,7 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
 
 void describe_sweep(Command& command) {
   SweepFlags& flags = command.runs(sweep_action);
-  command.add_fields(flags.unused, "tvr");
+  command.add_fields(flags.unused, "tvrs");
   for (Flag& flag : command.flags) {
     flag.set = [](const std::string&) {};
     const bool named = flag.values.sort == Values::Sort::words || flag.values.sort == Values::Sort::paths;

@@ -214,8 +214,9 @@ void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) 
           ? fmt::format("{} rows dealt to {}", tokens * x.per_token, x.count)
           : fmt::format("sum over {0} of 1 - (1 - p)^{1}, the r-th picked with chance p ~ r^-{2} of {3} in all",
                         x.count, tokens, format_significant(e.routing.exponent), x.per_token);
-  formula.extend_meaning("weight_matrices", fmt::format(", expected: {}{}", chosen,
-                                                        e.plan.expert > 1 ? fmt::format(", / {}", e.plan.expert) : ""));
+  std::string share = e.plan.expert > 1 ? fmt::format(", / {}", e.plan.routed_ranks()) : "";
+  if (e.plan.expert_copies > 0) share += fmt::format(", x (1 + {} / {})", e.plan.expert_copies, x.count);
+  formula.extend_meaning("weight_matrices", fmt::format(", expected: {}{}", chosen, share));
 }
 
 Term work_of(const Estimator& estimator, const graph::Op& op, const graph::SequenceGroup& group, Metric metric) {

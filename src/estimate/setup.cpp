@@ -321,7 +321,7 @@ std::shared_ptr<const Setup> draft_setup(const Setup& target, const Choices& tar
 graph::Plan draft_plan(const model::Decoder& draft, const graph::Plan& target) {
   graph::Plan plan = target;
   plan.pipeline = 1;
-  if (!draft.has_experts()) plan.expert = 1;
+  if (!draft.has_experts()) plan.expert = 1, plan.expert_copies = plan.shared_ranks = 0;
   return graph::legal(draft, plan) ? plan : graph::Plan{.data = target.data};
 }
 

@@ -1293,8 +1293,12 @@ class DecoderBuilder : StepWriter {
     const auto copies_out = static_cast<std::int64_t>(std::ceil(d(own * x.per_token) * real));
     const std::int64_t width = x.latent > 0 ? x.latent : hidden_;  // that experts work in
     const std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
-    const ExpertLoad load =
-        expert_load(e_.routing, all, x.per_token, spread ? own * p_.expert : own) / (d(p_.expert) / real);
+    ExpertLoad load =
+        expert_load(e_.routing, all, x.per_token, spread ? own * p_.expert : own) / (d(p_.routed_ranks()) / real);
+    if (p_.expert_copies > 0) {  // as likely to be reached as the experts that they are copies of
+      load.active *= 1 + d(p_.expert_copies) / d(x.count);
+      for (double& tiles : load.tiles) tiles = std::max(tiles, load.active);
+    }
     const bool beside = f.intermediate > 0;
     if (beside) {
       mlp(f, f.intermediate, {Role::gate, Role::up, Role::down}, Input::gathered);
@@ -1391,13 +1395,16 @@ class DecoderBuilder : StepWriter {
     if (weights.block > 0 && there.bits < bits(activations_)) there.bits += weights.bits_per_block / weights.block;
     model::ElementFormat back = model::element_format(p_.expert_combine.value_or(activations_));
     if (way == Way::back) std::swap(there, back);
-    const Routing routing{.experts = x.count,
+    // Copies and shared experts are places that tokens go to as the others; they are in no group.
+    const std::int64_t held = p_.held_experts(x.count);
+    const bool plain = p_.expert_copies == 0 && p_.shared_ranks == 0;
+    const Routing routing{.experts = held * p_.expert,
                           .per_token = x.per_token,
-                          .groups = x.groups,
-                          .groups_per_token = x.groups_per_token,
+                          .groups = plain ? x.groups : 1,
+                          .groups_per_token = plain ? x.groups_per_token : 1,
                           .back = back,
                           .returns = way == Way::back};
-    const double devices = d(p_.expert) * reached(routing, x.count / p_.expert);
+    const double devices = d(p_.expert) * reached(routing, held);
     exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices,
              d(x.latent > 0 ? x.latent : hidden_));
     Collective& c = std::get<Collective>(graph_.back().body);

@@ -73,7 +73,8 @@ bool each_split(const model::Decoder& m, const Plan& p, Visit&& visit) {
       return false;
     if (!f.experts) continue;
     const model::Experts& x = *f.experts;
-    if (p.expert > 1 && !visit(Division{"`ep`", "experts", p.expert, x.count})) return false;
+    const char* what = p.expert_copies > 0 ? "experts and their copies" : "experts";
+    if (p.expert > 1 && !visit(Division{"`ep`", what, p.routed_ranks(), x.count + p.expert_copies})) return false;
     if (p.expert_tensor() > 1 && !visit(Division{"`tp`", "columns of an expert", p.expert_tensor(), x.intermediate}))
       return false;
     if (p.tensor > 1 && x.shared_intermediate > 0 &&
@@ -100,10 +101,25 @@ struct Rule {
   const char* message;
   const char* hint;
 };
-std::array<Rule, 10> rules(const model::Decoder& m, const Plan& p) {
+// Whether a device could hold a shared expert as it holds a routed one.
+bool shared_alike(const model::Decoder& m) {
+  return std::all_of(m.kinds.begin(), m.kinds.end(), [](const Layer& l) {
+    const auto& x = l.feed_forward.experts;
+    return !x || (x->shared_intermediate == x->intermediate && x->latent == 0 && !x->shared_gate);
+  });
+}
+
+std::array<Rule, 13> rules(const model::Decoder& m, const Plan& p) {
   return {{
       {p.sequence_parallel && p.tensor == 1,
        "`megatron-sp` divides the residual stream over the tensor axis: it needs `tp`", "`tp` 2 `megatron-sp`"},
+      {(p.expert_copies > 0 || p.shared_ranks > 0) && p.expert <= p.tensor,
+       "`redundant-experts` and `shared-expert-ranks` are of an `ep` beyond `tp`", "`dp` 16 `ep` 16, say"},
+      {p.shared_ranks > 0 && p.shared_ranks >= p.expert,
+       "`shared-expert-ranks`: no device of `ep` is left for routed experts", "fewer than `ep`"},
+      {p.shared_ranks > 0 && (p.tensor > 1 || !shared_alike(m)),
+       "`shared-expert-ranks` are of models whose shared expert is as wide as a routed one, without `tp`",
+       "leave it out"},
       {p.expert > 1 && !m.has_experts(), "`ep` divides routed experts, and the model has none", "leave it out"},
       {(p.expert_dispatch || p.expert_combine) && p.expert <= p.tensor,
        "`ep-dispatch` and `ep-combine` are of the exchange between experts, which takes an `ep` beyond `tp`",
@@ -187,6 +203,8 @@ std::string to_text(const Plan& p) {
   add("ulysses", p.ulysses);
   add(p.gathers_keys ? "all-gather" : "ring", p.ring);
   add("ep", p.expert);
+  if (p.expert_copies > 0) parts.push_back(fmt::format("{} redundant", p.expert_copies));
+  if (p.shared_ranks > 0) parts.push_back(fmt::format("{} for shared experts", p.shared_ranks));
   if (p.expert_dispatch) parts.push_back(fmt::format("{} dispatch", name(*p.expert_dispatch)));
   if (p.expert_combine) parts.push_back(fmt::format("{} combine", name(*p.expert_combine)));
   add("dp", p.data);
@@ -207,7 +225,11 @@ Layer shard(const Layer& layer, const Plan& plan) {
   model::FeedForward& f = local.feed_forward;
   f.intermediate /= plan.tensor;
   if (f.experts) {
-    f.experts->held = f.experts->count / plan.expert;
+    f.experts->held = plan.held_experts(f.experts->count);
+    if (plan.shared_ranks > 0) {  // which every token goes to as to a routed expert
+      ++f.experts->per_token;
+      f.experts->shared_intermediate = 0;
+    }
     f.experts->intermediate /= plan.expert_tensor();
     f.experts->shared_intermediate /= plan.tensor;
   }

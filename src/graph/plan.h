@@ -27,6 +27,8 @@ struct Plan {
   std::int64_t ring = 1;           // the sequence, K and V passed round (arXiv 2310.01889)
   bool gathers_keys = false;       // … or gathered whole before attention (arXiv 2407.21783, section 3.3.2)
   std::int64_t expert = 1;         // routed experts
+  std::int64_t expert_copies = 0;  // … of which so many are held a second time, so that none has too many tokens
+  std::int64_t shared_ranks = 0;   // > 0: so many of the devices of `expert` hold a shared expert each, the others none
   std::int64_t data = 1;           // whole replicas, each with its share of the batch
   std::int64_t pipeline = 1;       // layers, in runs (stage_split.h)
   // What tokens travel to experts of other devices as, and their results back; none: as the experts' products take them
@@ -35,6 +37,9 @@ struct Plan {
   std::optional<Dtype> expert_combine = std::nullopt;
   bool shard_embedding = true;  // embedding and lm_head by vocabulary over the tensor axis; off: replicated
 
+  // Devices of the expert axis that hold routed experts, and how many such each of them holds of `count`.
+  std::int64_t routed_ranks() const { return expert > shared_ranks ? expert - shared_ranks : 1; }
+  std::int64_t held_experts(std::int64_t count) const { return (count + expert_copies) / routed_ranks(); }
   std::int64_t sequence() const { return ulysses * ring; }
   std::int64_t replicas() const { return sequence() * data; }  // devices that hold the same dense weights
   std::int64_t stage() const { return tensor * replicas(); }   // devices of one pipeline stage

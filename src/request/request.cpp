@@ -214,6 +214,12 @@ const Field kFields[] = {
     {.name = "ep", .member = &R::ep, .group = kPlan, .type = "N",
      .about = "devices that share the routed experts",
      .workloads = "trs", .most = kMostRanks, .aliases = "expert-parallel-size expert-model-parallel-size ep-size"},
+    {.name = "redundant-experts", .member = &R::redundant_experts, .group = kPlan, .type = "N",
+     .about = "experts that are held a second time, so that `ep` may divide what there then is",
+     .workloads = "ts", .most = kMostRanks, .aliases = "num-redundant-experts ep-num-redundant-experts"},
+    {.name = "shared-expert-ranks", .member = &R::shared_expert_ranks, .group = kPlan, .type = "N",
+     .about = "devices of `ep` that hold the shared expert and no others [every device holds it]",
+     .workloads = "ts", .most = kMostRanks},
     {.name = "ep-dispatch", .member = &R::ep_dispatch, .group = kPlan, .type = "DTYPE",
      .about = "what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products "
               "take them]",

@@ -262,6 +262,8 @@ graph::Plan read_plan(const Request& q) {
   plan.pipeline = q.pp.value_or(1);
   plan.data = q.dp.value_or(1);
   plan.expert = q.ep.value_or(1);
+  plan.expert_copies = q.redundant_experts.value_or(0);
+  plan.shared_ranks = q.shared_expert_ranks.value_or(0);
   plan.expert_dispatch = exchange_type("ep-dispatch", q.ep_dispatch);
   plan.expert_combine = exchange_type("ep-combine", q.ep_combine);
   if (q.sp) read_sequence(*q.sp, plan);

@@ -100,6 +100,10 @@ Type fields_of(Fields<graph::Plan> f) {
       .of<&P::gathers_keys>("gathers_keys: keys gathered", "whether they are gathered before attention instead")
       .only_when([](const P& p) { return p.gathers_keys; })
       .of<&P::expert>("expert", "degree of expert parallelism")
+      .of<&P::expert_copies>("expert_copies: redundant experts", "experts held a second time")
+      .only_when([](const P& p) { return p.expert_copies > 0; })
+      .of<&P::shared_ranks>("shared_ranks: devices of shared experts", "devices that hold a shared expert alone")
+      .only_when([](const P& p) { return p.shared_ranks > 0; })
       .of<&P::expert_dispatch>("expert_dispatch: type of tokens sent to experts",
                                "type that tokens travel to experts in; null: as the weights have it")
       .of<&P::expert_combine>("expert_combine: type of results of experts", "… and back")

@@ -322,6 +322,47 @@ Type fields_of(Fields<Serving> f) {
       .of<&S::notes>("notes", "substitutions, as text");
 }
 
+std::optional<bool> ServingRow::meets() const {
+  if (of->slo.empty()) return std::nullopt;
+  return std::ranges::all_of(of->bounds(), [](const ServedBound& b) { return b.met(); });
+}
+
+Type fields_of(Fields<ServingRow> f) {
+  using R = ServingRow;
+  using S = serving::Summary;
+  using D = serving::Distribution;
+  constexpr auto steady = [](const R& r) { return r.steady(); };
+  return f.of("model", "its name", [](const R& r) { return r.of->setup->execution.model->name; })
+      .of("hardware", "its name", [](const R& r) { return r.of->setup->device->name; })
+      .of("weights", "type", [](const R& r) { return r.of->setup->execution.weights.name; })
+      .of("plan", "of a replica", [](const R& r) { return graph::to_text(r.of->setup->execution.plan); })
+      .of("devices", "of all replicas", [](const R& r) { return r.of->deployed->devices; })
+      .of<&R::steady>("stable", "false: the queue grows without end, and times of whole requests say nothing")
+      .of<&R::meets>("meets", "whether every bound of `slo` is met; null: nothing was promised")
+      .of<&R::summary, &S::requests_per_second>("requests_per_second", "that end")
+      .of<&R::summary, &S::output_tokens_per_second>("output_tokens_per_second", "of all devices")
+      .of("tokens_per_second_per_device", "generated",
+          [](const R& r) {
+            return r.summary().output_tokens_per_second / static_cast<double>(r.of->deployed->devices);
+          })
+      .of("tokens_per_second_per_user", "generated, one over the mean time between them; null: of one token",
+          [](const R& r) { return 1 / r.summary().tpot.mean; })
+      .when([](const R& r) { return r.summary().tpot.mean > 0; })
+      .where(steady)
+      .of<&R::summary, &S::ttft, &D::mean>("ttft_mean_s", "to the first token")
+      .of<&R::summary, &S::ttft, &D::p50>("ttft_p50_s", "likewise")
+      .of<&R::summary, &S::ttft, &D::p99>("ttft_p99_s", "likewise")
+      .of<&R::summary, &S::e2e, &D::mean>("e2e_mean_s", "to the last token")
+      .of<&R::summary, &S::e2e, &D::p99>("e2e_p99_s", "likewise")
+      .always()
+      .of<&R::summary, &S::tpot, &D::mean>("tpot_mean_s", "between tokens")
+      .of<&R::summary, &S::tpot, &D::p95>("tpot_p95_s", "likewise")
+      .of<&R::summary, &S::tpot, &D::p99>("tpot_p99_s", "likewise")
+      .of<&R::summary, &S::mean_batch>("mean_batch", "sequences in a step")
+      .of<&R::summary, &S::busy_share>("utilisation", "share of the time in which steps run")
+      .of("cost_per_hour", "of all devices; null: no price is known", [](const R& r) { return r.of->cost_per_hour(); });
+}
+
 Type fields_of(Fields<serving::Served> f) {
   using R = serving::Served;
   return f.of<&R::sent>("sent_s", "when the request was sent")
@@ -478,9 +519,25 @@ std::optional<double> Candidate::objective(Minimise minimise) const {
   switch (minimise) {
     case Minimise::cost: return cost_per_hour;
     case Minimise::devices: return static_cast<double>(devices);
+    case Minimise::rate: return -requests_per_second;
     case Minimise::energy: break;
   }
   return power_w;
+}
+
+std::optional<BreakEven> CapacityResult::break_even() const {
+  if (!api_price || best() == nullptr || !best()->cost_per_hour) return std::nullopt;
+  constexpr double kMillion = 1e6;
+  constexpr double kHour = 3600;
+  constexpr double kDay = 24;
+  const double request = (api_price->input * load.input.mean() + api_price->output * load.output.mean()) / kMillion;
+  BreakEven e;
+  e.per_hour = request * rate * kHour;
+  e.requests_per_second = *best()->cost_per_hour / (request * kHour);
+  e.requests_per_day = e.requests_per_second * kHour * kDay;
+  const double apart = best()->decode_replicas > 0 ? 1 : static_cast<double>(best()->replicas);
+  e.utilisation = e.requests_per_second / (best()->max_requests_per_second * apart);
+  return e;
 }
 
 namespace {
@@ -519,6 +576,15 @@ Type fields_of(Fields<Candidate> f) {
           "max_requests_per_second: requests/s at most",
           "that a replica takes within the bounds; with prompts and decode apart `rate`, which all of them take; 0: "
           "the bounds are missed at any rate")
+      .of<&C::requests_per_second>("requests_per_second: requests/s of the fleet",
+                                   "of all replicas that a fleet has room for, at most; null: no fleet was given")
+      .when([](const C& c) { return c.requests_per_second > 0; })
+      .of("tokens_per_second_per_user: tokens/s of a user", "generated, one over its mean TPOT; null: not simulated",
+          [](const C& c) { return 1 / c.at->tpot.mean; })
+      .when([](const C& c) { return c.at && c.at->tpot.mean > 0; })
+      .of<&C::tokens_per_second_per_device>("tokens_per_second_per_device: tokens/s of a device",
+                                            "generated, at the rate; null: it does not meet the bounds")
+      .when([](const C& c) { return c.meets; })
       .of<&C::ceiling>("ceiling_requests_per_second: requests/s in closed form",
                        "of a replica, by the closed form: beyond it no queue is stable")
       .of<&C::replicas>("replicas", "for the rate; with decode apart those of prompts")
@@ -562,16 +628,26 @@ Type fields_of(Fields<Candidate> f) {
       .when([](const C& c) { return c.at.has_value(); });
 }
 
+Type fields_of(Fields<BreakEven> f) {
+  using B = BreakEven;
+  return f.of<&B::per_hour>("api_cost_per_hour", "of the same traffic, in the currency of the devices' price")
+      .of<&B::requests_per_second>("requests_per_second", "that cost as much there as the devices do")
+      .of<&B::requests_per_day>("requests_per_day", "likewise: from there on the devices win")
+      .of<&B::utilisation>("utilisation", "that rate as a share of what the devices take; above 1 they never win");
+}
+
 Type fields_of(Fields<CapacityResult> f) {
   using R = CapacityResult;
   return f.of("model", "its name", [](const R& r) { return r.asked.model; })
-      .of<&R::rate>("rate: requests/s", "requests per second, that were asked for")
+      .of<&R::rate>("rate: requests/s", "requests per second, that were asked for; of a fleet the most that it takes")
       .of("trace", "file of the requests; null: they are made", [](const R& r) { return r.load.trace->workload.name; })
       .when([](const R& r) { return r.load.trace != nullptr; })
       .of("slo", "what is promised, as text", [](const R& r) { return serving::text_of(r.slo); })
       .of("input", "lengths of prompts", [](const R& r) { return serving::text_of(r.load.input); })
       .of("output", "likewise of what is generated", [](const R& r) { return serving::text_of(r.load.output); })
-      .of<&R::minimise>("minimise: what is least", "\"cost\", \"devices\" or \"energy\"")
+      .of<&R::minimise>("minimise: what is least",
+                        "\"cost\", \"devices\" or \"energy\"; of a fleet \"rate\", which is the most")
+      .of<&R::break_even>("break_even", "against the price of an API; null: none was given, or no price is known")
       .of("feasible", "whether some candidate meets the bounds", [](const R& r) { return r.best() != nullptr; })
       .of<&R::notes>("notes", "columns of the trace that are passed over, and lengths that are estimated, as text")
       .of<&R::simulations>("simulations", "of the candidates that were simulated")

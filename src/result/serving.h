@@ -109,6 +109,15 @@ struct Serving : Answer {
 };
 Type fields_of(Fields<Serving> f);
 
+// A run as a row of many.
+struct ServingRow {
+  const Serving* of;
+  const serving::Summary& summary() const { return of->study->summary; }
+  bool steady() const { return of->measured().steady(); }
+  std::optional<bool> meets() const;  // nothing was promised: none
+};
+Type fields_of(Fields<ServingRow> f);
+
 // Of a request that ended.
 Type fields_of(Fields<serving::Served> f);
 std::vector<serving::Served> ended(const serving::Run& run);
@@ -122,8 +131,9 @@ std::vector<ServingPercentile> percentiles(const serving::Run& run, bool steady 
 // ---- What `llmperf capacity` answers: deployments that serve a rate of requests within bounds, best first (found by
 // service/capacity.h).
 
-enum class Minimise : std::uint8_t { cost, devices, energy };
-inline constexpr std::array<std::string_view, 3> kMinimised = {"cost", "devices", "energy"};
+// Of a fleet that there is, the rate is what counts, and the highest is best.
+enum class Minimise : std::uint8_t { cost, devices, energy, rate };
+inline constexpr std::array<std::string_view, 4> kMinimised = {"cost", "devices", "energy", "rate"};
 constexpr std::string_view name(Minimise minimise) { return kMinimised[static_cast<std::size_t>(minimise)]; }
 
 struct Candidate {
@@ -137,8 +147,10 @@ struct Candidate {
   // Of what serves the rate; with disaggregation those that decode are apart.
   std::int64_t replicas = 0, decode_replicas = 0;
   std::int64_t devices = 0;
-  double max_requests_per_second = 0;  // of one replica, with disaggregation of all
-  double ceiling = 0;                  // … that no queue survives
+  double max_requests_per_second = 0;       // of one replica, with disaggregation of all
+  double ceiling = 0;                       // … that no queue survives
+  double requests_per_second = 0;           // of all replicas, where a fleet is given: the highest rate
+  double tokens_per_second_per_device = 0;  // generated
   serving::Binding binding = serving::Binding::none;
   std::optional<serving::Cause> cause;
   std::string why;         // of a candidate that cannot be: "32 heads do not divide by 64"
@@ -156,6 +168,19 @@ struct Candidate {
   std::optional<double> objective(Minimise minimise) const;
 };
 
+// Of a million tokens in and out, in the currency of the devices' price.
+struct ApiPrice {
+  double input = 0;
+  double output = 0;
+};
+// What an API would cost for the answer's traffic, and from where on the devices win.
+struct BreakEven {
+  double per_hour = 0;           // of the API, at the rate
+  double requests_per_second{};  // that cost as much there as the devices do, however few they serve
+  double requests_per_day{};     // likewise
+  double utilisation = 0;        // that rate as a share of what the devices take; above 1 they never win
+};
+
 struct CapacityResult {
   request::Request asked;
   Minimise minimise = Minimise::cost;
@@ -167,12 +192,15 @@ struct CapacityResult {
   std::int64_t simulations = 0;       // of the candidates that were simulated
   bool interrupted = false;           // those that were not done by then say so
   std::size_t done = 0;               // candidates
+  std::optional<ApiPrice> api_price;
+  std::optional<BreakEven> break_even() const;
   const Candidate* best() const {
     return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;
   }
 };
 
 Type fields_of(Fields<Candidate> f);
+Type fields_of(Fields<BreakEven> f);
 Type fields_of(Fields<CapacityResult> f);
 
 }  // namespace llmperf::result

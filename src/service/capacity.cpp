@@ -17,10 +17,12 @@
 #include "descriptor/catalog.h"
 #include "estimate/price.h"
 #include "graph/plan.h"
+#include "model/parameters.h"
 #include "model/quantization.h"
 #include "model/weight_layout.h"
 #include "request/resolve.h"
 #include "request/traffic.h"
+#include "request/training_options.h"
 
 namespace llmperf::service {
 namespace {
@@ -62,6 +64,7 @@ struct Case {
   std::optional<Error> error;  // why there is none
   request::Traffic traffic;
   bool apart = false;
+  std::int64_t fleet = 0;   // devices of its kind that there are; 0: as many as it takes
   double alone = kUnknown;  // how far a request by itself exceeds a bound, of what is ruled out by that
   bool done = false;
   // Rates that a replica does not take: what is beyond its ceiling, and then what simulations showed.
@@ -76,8 +79,10 @@ const estimate::Setup& setup_of(const Case& c) {
 void price(const CapacityResult& result, const Case& c, Candidate& k) {
   const estimate::Setup& setup = setup_of(c);
   k.devices = (k.replicas + k.decode_replicas) * k.replica_devices;
-  const double output = result.rate * c.traffic.load.output.mean();  // tokens per second
+  const double rate = result.minimise == result::Minimise::rate ? k.requests_per_second : result.rate;
+  const double output = rate * c.traffic.load.output.mean();  // tokens per second
   const auto devices = d(k.devices);
+  k.tokens_per_second_per_device = output / devices;
   k.cost_per_hour.reset();
   if (setup.price) {
     k.currency = setup.price->currency;
@@ -98,10 +103,26 @@ void unprice(Candidate& k) {
     number->reset();
 }
 
+std::optional<result::ApiPrice> read_price(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::vector<std::string> parts = parts_of(text);
+  constexpr double kMost = 1e6;
+  if (parts.size() != 2) {
+    throw Error::bad_input("`api-price`: of a million tokens in, and of a million out", "`api-price` 0.27,1.10");
+  }
+  return result::ApiPrice{request::number_value("`api-price`", parts[0], 0, kMost),
+                          request::number_value("`api-price`", parts[1], 0, kMost)};
+}
+
 // As many replicas as share the rate at less than `missed` each: of what is minimised that is the least.
 double bound(const CapacityResult& result, const Case& c, double missed, Candidate& k) {
   k.replica_devices = c.candidate.replica_devices;
-  k.replicas = static_cast<std::int64_t>(std::floor(result.rate / missed * (1 + 1e-9))) + 1;
+  if (result.minimise == result::Minimise::rate) {  // all that there are
+    k.replicas = c.fleet / k.replica_devices;
+    k.requests_per_second = missed * d(k.replicas);
+  } else {
+    k.replicas = static_cast<std::int64_t>(std::floor(result.rate / missed * (1 + 1e-9))) + 1;
+  }
   price(result, c, k);
   return k.objective(result.minimise).value_or(kUnknown);
 }
@@ -151,6 +172,9 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
     const auto tokens = static_cast<std::int64_t>(c.traffic.load.input.mean() + c.traffic.load.output.mean());
     serving::Replicas replicas = c.traffic.replicas;
     if (c.apart) replicas.prefill = replicas.decode = 1;
+    if (c.fleet > 0 && k.replica_devices > c.fleet) {
+      throw Error::infeasible(fmt::format("takes {} devices, and there are {}", k.replica_devices, c.fleet), "");
+    }
     c.deployed = serving::deploy(setup, serving::choose_engine(c.traffic.engine, setup), replicas, tokens);
     k.binding = serving::Binding::length;
     requests_of(c.traffic, c.traffic.load.seed, c.resolved->model(), c.deployed->settings);
@@ -207,6 +231,11 @@ void search_replicas(const CapacityResult& result, Case& c, const std::function<
   k.at = found.at;
   k.meets = found.requests_per_second > 0 && worthwhile();
   if (!k.meets) return;
+  if (result.minimise == result::Minimise::rate) {
+    k.replicas = c.fleet / k.replica_devices;
+    k.requests_per_second = found.requests_per_second * d(k.replicas);
+    return;
+  }
   k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / found.requests_per_second * (1 - 1e-9)));
   // The answer is held against all seeds; where they do not meet the bounds a replica more shares the rate, of many as
   // many as take off what the search is unsure of.
@@ -273,6 +302,13 @@ class Search {
 
  private:
   void read();
+  void read_fleet();
+  struct Shape {
+    Text tp;
+    std::int64_t pp, dp, ep;
+  };
+  std::vector<Shape> shapes(const std::string& hw, std::int64_t most);
+  std::vector<Text> weights(const std::string& hw);
   void list_cases();
   void add_case(Request one, const Text& engine, bool apart);
   void screen_all();
@@ -288,8 +324,10 @@ class Search {
     });
   }
   bool all_devices() const { return query_.request.hw.value_or("all") == "all"; }
-  // What nobody asked for by name and has no price is not ranked by it.
-  bool far(double value) const { return value > kNear * best_ && (all_devices() || value != kUnknown); }
+  // What nobody asked for by name and has no price is not ranked by it. A rate counts as negative, the highest is best.
+  bool far(double value) const {
+    return value > (best_ < 0 ? best_ / kNear : kNear * best_) && (all_devices() || value != kUnknown);
+  }
   double value_of(const Candidate& k) const { return k.objective(result_.minimise).value_or(kUnknown); }
 
   const CapacityQuery& query_;
@@ -298,7 +336,8 @@ class Search {
   const std::function<void(std::size_t, std::size_t)>& progress_;
   CapacityResult result_;
   std::shared_ptr<const serving::Trace> trace_;
-  std::vector<Request> requests_;  // of each case
+  std::vector<std::pair<std::string, std::int64_t>> fleet_;  // devices, and how many there are
+  std::vector<Request> requests_;                            // of each case
   std::vector<Case> cases_;
   std::atomic<double> best_ = kUnknown;
   std::mutex telling_;
@@ -308,9 +347,14 @@ void Search::read() {
   const Request& q = query_.request;
   result_.asked = q;
   result_.minimise = query_.minimise;
-  if (!q.rate) throw Error::bad_input("nothing says what is to be served", "`rate` 20 (requests per second)");
+  read_fleet();
+  if (!q.rate && query_.fleet.empty()) {
+    throw Error::bad_input("nothing says what is to be served",
+                           "`rate` 20 (requests per second), or what there is: `fleet`");
+  }
   if (!q.slo) throw Error::bad_input("nothing says what is promised", "`slo` ttft.p99=1s,tpot.p95=50ms");
-  result_.rate = *q.rate;
+  result_.rate = q.rate.value_or(0);
+  result_.api_price = read_price(query_.api_price);
   result_.slo = serving::parse_slo(*q.slo);
   request::check_capacity(q, query_.disaggregated);
   for (const std::string& weights : parts_of(q.weights.value_or(""))) {
@@ -325,29 +369,137 @@ void Search::read() {
     throw Error::bad_input("`burstiness` and `seeds`: nothing of a trace with times is random", "leave them out");
 }
 
+// "16xh200-sxm": of each kind how many there are.
+void Search::read_fleet() {
+  if (query_.fleet.empty()) return;
+  const Request& q = query_.request;
+  result_.minimise = result::Minimise::rate;
+  if (q.rate) throw Error::bad_input("`fleet` asks for the highest rate, and `rate` says one", "leave one of them out");
+  if (q.hw) throw Error::bad_input("`fleet` and `hw` both name devices", "leave out `hw`");
+  if (query_.disaggregated)
+    throw Error::bad_input("`fleet`: prompts and decode apart are searched for a rate", "`rate`");
+  for (const std::string& part : parts_of(query_.fleet)) {
+    const std::size_t x = part.find('x');
+    const auto count = x == std::string::npos ? std::nullopt : parse_int(part.substr(0, x));
+    if (!count || *count < 1 || *count > kPlenty) {
+      throw Error::bad_input(fmt::format("`fleet`: {} is no number of devices and their name", quote(part)),
+                             "16xh200-sxm, or 16xh200-sxm,8xh100-sxm");
+    }
+    fleet_.emplace_back(part.substr(x + 1), *count);
+  }
+  if (fleet_.empty()) throw Error::bad_input("`fleet`: no device is named", "16xh200-sxm");
+}
+
+namespace {
+
+std::vector<std::int64_t> counts_of(const char* field, const std::string& text) {
+  std::vector<std::int64_t> list;
+  for (const std::string& part : parts_of(text)) {
+    list.push_back(request::count_value(field, part, 1, graph::kMostDevices));
+  }
+  return list;
+}
+
+// The smallest of what is tried of a model's weights, of a node's memory.
+bool fits_a_node(const model::Decoder& model, const hardware::Device& device, double bits) {
+  const double bytes = static_cast<double>(model::count_parameters(model).total) * bits / 8;
+  return !device.dram().capacity || bytes < device.dram().capacity->value * d(device.devices_per_node);
+}
+
+}  // namespace
+
+// Those that the request names; else those that are usual.
+std::vector<Search::Shape> Search::shapes(const std::string& hw, std::int64_t most) {
+  const Request& q = query_.request;
+  const hardware::Device& device = sources_.device(hw);
+  const std::int64_t node = std::max<std::int64_t>(device.devices_per_node, 1);
+  const bool named = q.tp || q.ep || q.dp || q.pp || !(query_.ep + query_.dp + query_.pp).empty();
+  const model::Decoder& model = sources_.model(*q.model).decoder;
+  std::vector<Shape> list;
+  const auto powers = [](std::int64_t first, std::int64_t last) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t n = first; n <= last; n *= 2) all.push_back(n);
+    return all;
+  };
+  constexpr std::int64_t kNodes = 4;
+  const std::int64_t wide = most > 0 ? most : kNodes * node;
+  const bool automatic = query_.dp == "auto";
+  std::vector<Text> tensor;
+  for (const std::string& tp : parts_of(q.tp.value_or(""))) tensor.emplace_back(tp);
+  if (tensor.empty()) {
+    for (const std::int64_t tp : powers(1, node)) tensor.emplace_back(std::to_string(tp));
+  }
+  if (named && !automatic) {
+    const auto or_one = [](std::vector<std::int64_t> said, const std::optional<std::int64_t>& one) {
+      if (said.empty()) said.push_back(one.value_or(1));
+      return said;
+    };
+    // Devices that serve sequences of their own are no reason to try all widths of the tensor axis as well.
+    const bool own = !q.tp && (q.dp.value_or(1) > 1 || !query_.dp.empty());
+    if (own) tensor = {Text("1")};
+    for (const Text& tp : tensor) {
+      for (const std::int64_t pp : or_one(counts_of("`pp`", query_.pp), q.pp)) {
+        for (const std::int64_t dp : or_one(counts_of("`dp`", query_.dp), q.dp)) {
+          for (const std::int64_t ep : or_one(counts_of("`ep`", query_.ep), q.ep)) list.push_back({tp, pp, dp, ep});
+        }
+      }
+    }
+    return list;
+  }
+  for (const Text& tp : tensor) list.push_back({tp, 1, 1, 1});
+  if (model.has_experts() && q.weights.value_or("").find("q4_") == std::string::npos) {
+    for (const std::int64_t n : powers(2, node)) {
+      if (!q.tp) list.push_back({std::to_string(n), 1, 1, n});
+    }
+    for (const std::int64_t n : powers(2, wide)) list.push_back({Text("1"), 1, n, n});
+  }
+  constexpr double kNarrow = 8;
+  if (!fits_a_node(model, device, kNarrow)) {
+    for (const std::int64_t pp : powers(2, kNodes)) list.push_back({std::to_string(node), pp, 1, 1});
+  }
+  return list;
+}
+
+// Those that the request names; else the checkpoint's own, and of wide ones what the device multiplies in fewer bits.
+std::vector<Text> Search::weights(const std::string& hw) {
+  std::vector<Text> list;
+  for (std::string& item : parts_of(query_.request.weights.value_or(""))) list.emplace_back(std::move(item));
+  if (!list.empty()) return list;
+  list.emplace_back(std::nullopt);
+  const hardware::Device& device = sources_.device(hw);
+  const model::ModelFile& file = sources_.model(*query_.request.model);
+  const bool wide = !file.weights && !file.stored && !request::trained_weights(file.decoder) && !file.decoder.encoder;
+  if (!wide || device.kind != hardware::DeviceKind::gpu || query_.request.engine) return list;
+  if (device.find_peak(hardware::Engine::matrix, Dtype::fp8)) list.emplace_back("fp8");
+  list.emplace_back("w4a16");
+  return list;
+}
+
 void Search::list_cases() {
   const Request& q = query_.request;
-  const auto list = [](const Text& text) {
-    std::vector<Text> values;
-    if (!text) return std::vector<Text>{std::nullopt};
-    for (std::string& item : parts_of(*text)) values.emplace_back(std::move(item));
-    return values;
-  };
-  for (const std::string& hw : devices_of(q.hw.value_or("all"), sources_)) {
-    std::vector<Text> plans = list(q.tp);
-    if (!q.tp) {
-      plans.clear();
-      const std::int64_t node = sources_.device(hw).devices_per_node;
-      for (std::int64_t n = 1; n <= std::max<std::int64_t>(node, 1); n *= 2) plans.emplace_back(std::to_string(n));
-    }
-    for (const Text& tp : plans) {
-      for (const Text& weights : list(q.weights)) {
-        for (const Text& engine : list(q.engine)) {
+  std::vector<Text> engines;
+  for (std::string& item : parts_of(q.engine.value_or(""))) engines.emplace_back(std::move(item));
+  if (engines.empty()) engines.emplace_back(std::nullopt);
+  std::vector<std::pair<std::string, std::int64_t>> kinds = fleet_;
+  if (kinds.empty()) {
+    for (std::string& hw : devices_of(q.hw.value_or("all"), sources_)) kinds.emplace_back(std::move(hw), 0);
+  }
+  for (const auto& [hw, there_are] : kinds) {
+    const std::vector<Text> formats = weights(hw);
+    for (const Shape& shape : shapes(hw, there_are)) {
+      for (const Text& scheme : formats) {
+        for (const Text& engine : engines) {
           Request one = q;
           one.hw = hw;
-          one.tp = tp;
-          one.weights = weights;
+          one.tp = shape.tp;
+          const auto degree = [](std::int64_t n) { return n > 1 ? std::optional(n) : std::nullopt; };
+          one.pp = degree(shape.pp);
+          one.dp = degree(shape.dp);
+          one.ep = degree(shape.ep);
+          one.weights = scheme;
+          if (!one.rate) one.rate = 1;  // any: the highest is looked for
           add_case(one, engine, false);
+          cases_.back().fleet = there_are;
           if (query_.disaggregated) add_case(std::move(one), engine, true);
         }
       }
@@ -407,7 +559,7 @@ bool Search::search(Case& c) {
   if (stopped(stop_)) return false;  // a run that ended early says nothing
   k.simulated = !c.error;
   if (k.meets) price(result_, c, k);
-  const std::int64_t there_are = query_.request.devices.value_or(k.devices);
+  const std::int64_t there_are = c.fleet > 0 ? c.fleet : query_.request.devices.value_or(k.devices);
   if (k.meets && k.devices > there_are) {
     k.meets = false;
     k.why = fmt::format("takes {} devices, and there are {}", k.devices, there_are);
@@ -470,10 +622,11 @@ void Search::rank() {
     return std::tuple(group, value, group == 0 && k.at ? k.at->e2e.mean : 0, k.devices);
   });
   const Candidate* best = result_.best();
+  if (best != nullptr && result_.minimise == result::Minimise::rate) result_.rate = best->requests_per_second;
   double quickest = kUnknown;
   for (Candidate& k : result_.candidates) {
     if (!k.meets || !k.objective(result_.minimise)) continue;
-    if (best->objective(result_.minimise)) k.beyond_best = value_of(k) / value_of(*best) - 1;
+    if (best->objective(result_.minimise)) k.beyond_best = std::abs(value_of(k) / value_of(*best) - 1);
     if (!k.at) continue;
     k.pareto = k.at->e2e.mean < quickest;
     quickest = std::min(quickest, k.at->e2e.mean);

@@ -1,10 +1,14 @@
 // Which hardware, plan, weights and engine serve a rate of requests within bounds, and what that costs: the search
 // behind `llmperf capacity`.
 //
-// Lists in `hw`, `tp`, `weights` and `engine` span the candidates. Each is screened in closed form (its weights fit, a
-// request alone meets the bounds, a ceiling of its rate: serving/capacity.h), which bounds what it costs from below; in
-// the order of that bound they are simulated, each until a rate that it misses puts what it costs beyond kNear times
-// the best that was found. The answer does not depend on how many threads there are.
+// Lists in `hw`, `tp`, `ep`, `dp`, `pp`, `weights` and `engine` span the candidates. Where no plan is said they are
+// tensor parallelism over 1, 2, 4 … devices of a node, with experts divided alike or dealt out, experts over up to four
+// nodes whose devices each serve sequences of their own, and for what no node holds two and four stages; where no
+// weights are said, the checkpoint's own and of wide ones those of 8 and 4 bits that the device multiplies. Each is
+// screened in closed form (its weights fit, a request alone meets the bounds, a ceiling of its rate:
+// serving/capacity.h), which bounds what it costs from below; in the order of that bound they are simulated, each until
+// a rate that it misses puts what it costs beyond kNear times the best that was found. The answer does not depend on
+// how many threads there are.
 #pragma once
 
 #include <atomic>
@@ -20,7 +24,11 @@ inline constexpr double kNear = 1.5;
 
 struct CapacityQuery {
   request::Request request = {};  // `hw`, `tp`, `weights` and `engine` may be lists, `hw` all
-  bool disaggregated = false;     // prompts and decode on replicas of their own as well
+  std::string ep, dp, pp;         // lists, or `dp` auto; else those of the request
+  // "16xh200-sxm,8xh100-sxm": what there is. What is asked for is then the highest rate that keeps the promise.
+  std::string fleet;
+  std::string api_price;       // "0.27,1.10": of a million tokens in and out, that own devices are held against
+  bool disaggregated = false;  // prompts and decode on replicas of their own as well
   result::Minimise minimise = result::Minimise::cost;
   unsigned threads = 0;  // 0: as many as there are cores
 };

@@ -111,6 +111,24 @@ Served::Served(const request::Request& request, request::Sources& sources, const
   }
 }
 
+double highest_rate(request::Request request, request::Sources& sources, const std::atomic<bool>* stop) {
+  request.rate = 1;  // any
+  const std::unique_ptr<request::Resolved> resolved = request::resolve_serving(request, sources);
+  const request::Traffic traffic = request::read_traffic(*resolved);
+  const estimate::Setup& setup = std::get<request::Generation>(resolved->work).estimator->setup();
+  const serving::Workload first =
+      requests_of(traffic, traffic.load.seed, resolved->model(), serving::choose_engine(traffic.engine, setup));
+  const serving::Deployed deployed =
+      serving::deploy(setup, serving::choose_engine(traffic.engine, setup), traffic.replicas,
+                      std::llround(first.mean_input() + first.mean_output()));
+  const serving::Capacity found = serving::max_rate(deployed, traffic.load, traffic.slo, {.stop = stop});
+  if (found.requests_per_second <= 0) {
+    throw Error::infeasible(fmt::format("`rate` max: a request alone misses a bound ({})", name(found.binding)),
+                            "a looser `slo`, or more devices");
+  }
+  return found.requests_per_second;
+}
+
 Served::~Served() = default;
 
 std::string Served::progress_text() const {

@@ -45,4 +45,8 @@ class Served {
   std::unique_ptr<result::Serving> result_;
 };
 
+// The highest rate at which every bound of its `slo` holds (without one, at which the queue does not grow). Throws
+// Error(infeasible) where a request alone misses one, and as Served does.
+double highest_rate(request::Request request, request::Sources& sources, const std::atomic<bool>* stop = nullptr);
+
 }  // namespace llmperf::service

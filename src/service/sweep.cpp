@@ -15,6 +15,7 @@
 #include "result/generation.h"
 #include "result/row.h"
 #include "service/estimate.h"
+#include "service/serve.h"
 
 namespace llmperf::service {
 namespace {
@@ -26,6 +27,8 @@ constexpr std::size_t kMaxPointsFileBytes = 256 << 20;
 
 // Slowest first. Of a language model these change the scenario and not the setup.
 constexpr std::string_view kScenarioFields[] = {"gen", "prompt", "batch"};
+
+constexpr std::string_view kTraffic[] = {"rate", "concurrency", "trace"};
 
 std::string flag_name(const std::string& field) { return "--" + field; }
 
@@ -47,6 +50,7 @@ std::vector<result::Column> result_columns(request::Workload workload) {
   switch (workload) {
     case request::Workload::video: return result::columns(result::type_of<result::Video>());
     case request::Workload::training: return result::columns(result::type_of<result::Training>());
+    case request::Workload::serve: return result::columns(result::type_of<result::ServingRow>());
     default: return result::columns(result::type_of<result::Generation>());
   }
 }
@@ -161,6 +165,8 @@ void Sweep::read_fields(const std::vector<Swept>& fields, std::vector<points::Ax
     const auto found = std::find_if(fields.begin(), fields.end(), [&](const Swept& f) { return f.field == &field; });
     if (found == fields.end()) continue;
     const std::string name(field.name);
+    // What comes over time is served.
+    if (contains(kTraffic, name)) workload_ = request::Workload::serve;
     if (!axes.empty() && contains(axes.front().flags, name)) {
       throw Error::bad_input(fmt::format("`{}` is in the file of points, too", name), "leave one of them out");
     }
@@ -350,10 +356,17 @@ std::string Sweep::Evaluator::generation(points::Row& row) {
   return {};
 }
 
-// Videos and training steps are resolved point by point.
+// Videos, training steps and servers are resolved point by point.
 std::string Sweep::Evaluator::anew(points::Row& row) {
   try {
     for (std::size_t i = 0; i < values_.size(); ++i) set_axis(i);
+    if (sweep_.workload_ == request::Workload::serve) {
+      check_complete(request_, "");
+      const Served served(request_, sweep_.sources_, {.drawn = false});
+      const result::ServingRow filled{&served.result()};
+      result::fill_row(row, &filled);
+      return {};
+    }
     take(resolve(request_, sweep_.sources_, request::Unused::taken));
     if (auto* training = std::get_if<request::Training>(&setup_->work)) {
       estimate::TrainingEstimate result;

@@ -60,8 +60,11 @@ class Sweep {
     // Fills the row with the sweep's columns; returns whether there is a result ("does not fit" is one) and not an
     // error.
     bool operator()(std::int64_t point, points::Row& row);
-    // Of the last point, which had a result: what fields that say nothing there would be refused with by themselves.
-    const std::vector<std::string>& unused() const { return setup_->unused; }
+    // Of the last point, which had a result: what fields that say nothing there would be refused with by themselves; of
+    // a server those are refused.
+    std::span<const std::string> unused() const {
+      return setup_ ? std::span<const std::string>(setup_->unused) : std::span<const std::string>();
+    }
 
    private:
     void set_axis(std::size_t axis);

@@ -79,11 +79,14 @@ std::vector<Shown> shown_times(const serving::Slo& slo) {
 Table meeting_table(const CapacityResult& r) {
   const bool engines = several_engines(r);
   const std::vector<Shown> times = shown_times(r.slo);
-  Table t = titled(fmt::format("What serves {} requests/s within the bounds, by {}", Rounded{r.rate}, name(r.minimise)),
-                   "#, <hardware, <replicas, <weights");
+  const bool fleet = r.minimise == result::Minimise::rate;
+  Table t = titled(
+      fleet ? "What the fleet takes within the bounds, the highest rate first"
+            : fmt::format("What serves {} requests/s within the bounds, by {}", Rounded{r.rate}, name(r.minimise)),
+      "#, <hardware, <replicas, <weights");
   if (engines) t.columns.push_back({"engine", true});
   if (!engines) t.columns.push_back({"dev."});  // for one of the two there is room
-  for (const char* column : {"req/s", "per h", "per M"}) t.columns.push_back({column});
+  for (const char* column : {fleet ? "in all" : "req/s", "per h", "per M"}) t.columns.push_back({column});
   constexpr std::array<const char*, serving::kMetrics.size()> kTitles = {"TTFT", "TPOT", "ITL", "E2E"};
   for (const Shown& s : times)
     t.columns.push_back({fmt::format("{} {}", kTitles[static_cast<std::size_t>(s.metric)], s.statistic)});
@@ -98,8 +101,8 @@ Table meeting_table(const CapacityResult& r) {
                                  replicas + " x " + k.plan, k.weights});
     if (engines) row.push_back(k.engine);
     if (!engines) row.push_back(std::to_string(k.devices));
-    row.insert(row.end(), {format_significant(k.max_requests_per_second, 3), money(k.cost_per_hour),
-                           money(k.cost_per_million_output_tokens)});
+    row.insert(row.end(), {format_significant(fleet ? k.requests_per_second : k.max_requests_per_second, 3),
+                           money(k.cost_per_hour), money(k.cost_per_million_output_tokens)});
     for (const Shown& s : times) row.push_back(format_seconds(Seconds{k.at->of(s.metric).of(s.statistic)}));
     row.push_back(binding_text(k));
   }
@@ -164,10 +167,13 @@ std::string requests_text(const serving::Load& load) {
 }
 
 Document document(const CapacityResult& r) {
-  Document doc{Heading{fmt::format("{} at {} requests/s", r.asked.model.value_or(""), Rounded{r.rate}), ""},
-               Paragraph{fmt::format("{}; {}; {}, {}", serving::text_of(r.slo), requests_text(r.load),
-                                     counted_text(r.candidates.size(), "candidate"),
-                                     counted_text(static_cast<std::size_t>(r.simulations), "simulation"))}};
+  const std::string model = r.asked.model.value_or("");
+  const bool fleet = r.minimise == result::Minimise::rate;
+  Document doc{
+      Heading{fleet && r.rate == 0 ? model : fmt::format("{} at {} requests/s", model, Rounded{r.rate, 3}), ""},
+      Paragraph{fmt::format("{}; {}; {}, {}", serving::text_of(r.slo), requests_text(r.load),
+                            counted_text(r.candidates.size(), "candidate"),
+                            counted_text(static_cast<std::size_t>(r.simulations), "simulation"))}};
   Fields f;
   if (r.interrupted) f.add("interrupted", "{} of {} candidates were done", r.done, r.candidates.size());
   const Candidate* best = r.best();
@@ -187,8 +193,10 @@ Document document(const CapacityResult& r) {
       const Candidate& next = r.candidates[1];
       text = title_of(r, next);
       if (next.beyond_best) {
-        text += *next.beyond_best > 0 ? fmt::format("; {} more {}", Share{*next.beyond_best}, name(r.minimise))
-                                      : fmt::format("; the same {}", name(r.minimise));
+        text += *next.beyond_best > 0
+                    ? fmt::format("; {} {} {}", Share{*next.beyond_best},
+                                  r.minimise == result::Minimise::rate ? "less" : "more", name(r.minimise))
+                    : fmt::format("; the same {}", name(r.minimise));
       }
       f.add("runner-up", text);
     }
@@ -201,6 +209,21 @@ Document document(const CapacityResult& r) {
       f.add("energy", "{} J for an output token by board power, an upper bound",
             Rounded{*best->joules_per_output_token, 3});
     }
+  }
+  if (best != nullptr && r.minimise == result::Minimise::rate) {
+    f.add("fleet", "{} requests/s of all, {} tokens/s generated on each device", Rounded{best->requests_per_second, 3},
+          Rounded{best->tokens_per_second_per_device, 3});
+  }
+  if (const std::optional<result::BreakEven> even = r.break_even()) {
+    const double saved = 1 - *best->cost_per_hour / even->per_hour;
+    f.add("API", "{} {} per hour for the same traffic: own devices are {} {}", money(even->per_hour), best->currency,
+          Share{std::abs(saved)}, saved > 0 ? "cheaper" : "dearer");
+    f.add("break-even", even->utilisation <= 1
+                            ? fmt::format("{} requests a day ({}/s), {} of what the devices take",
+                                          Count(std::round(even->requests_per_day)),
+                                          Rounded{even->requests_per_second, 3}, Share{even->utilisation})
+                            : fmt::format("none: {} requests/s would cost as much, and the devices take fewer",
+                                          Rounded{even->requests_per_second, 3}));
   }
   for (const std::string& note : r.notes) f.add("note", note);
   doc.emplace_back(std::move(f));

@@ -15,8 +15,11 @@ namespace llmperf::report {
 namespace {
 
 // Shown after the axes when nobody chose, those that the sweep has.
-constexpr const char* kTelling[] = {"fits",   "ttft_s", "tpot_s",      "tokens_per_second", "generation_s",
-                                    "step_s", "mfu",    "total_bytes", "largest_batch"};
+constexpr const char* kTelling[] = {
+    "fits", "ttft_s", "tpot_s", "tokens_per_second", "generation_s", "step_s", "mfu", "total_bytes", "largest_batch",
+    // Of servers.
+    "meets", "ttft_p50_s", "ttft_p99_s", "tpot_p95_s", "e2e_mean_s", "output_tokens_per_second",
+    "tokens_per_second_per_user", "tokens_per_second_per_device"};
 
 bool any_cell(const SweepResult& result, std::size_t column, auto is) {
   return std::any_of(result.rows.begin(), result.rows.end(),
