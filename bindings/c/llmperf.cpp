@@ -152,15 +152,16 @@ void served(llmperf_session& session, std::string_view json, llmperf_result& res
 }
 
 void found(llmperf_session& session, std::string_view json, llmperf_result& result) {
-  constexpr std::string_view kBeside[] = {"pd", "minimise", "threads", "fleet", "api_price"};
+  constexpr std::string_view kBeside[] = {"pd", "minimise", "threads", "fleet", "day", "api_price"};
   constexpr std::string_view kLists[] = {"hw", "tp", "weights", "engine"};
   Asked asked(json, kBeside);
   service::CapacityQuery query{.request = asked.request(kLists),
                                .fleet = asked.text("fleet"),
+                               .day = asked.text("day"),
                                .api_price = asked.text("api_price"),
                                .disaggregated = asked.is("pd")};
   for (const char* name : {"model", "rate", "slo"}) {
-    if (!query.fleet.empty() && name == std::string_view("rate")) continue;
+    if (!(query.fleet + query.day).empty() && name == std::string_view("rate")) continue;
     if (!get(query.request, request::field(name))) {
       throw Error::bad_input(std::string("`") + name + "` is required", "`model`, `rate` and `slo` at least");
     }

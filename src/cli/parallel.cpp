@@ -49,6 +49,7 @@ estimate::SearchSpace space_of(const ParallelFlags& f) {
   space.batch = f.request.batch.value_or(1);
   space.sequence = f.request.seq.value_or(2048);
   space.training = f.request.training;
+  space.decode = f.request.phase == "decode";
   space.shard_embedding = request::sharded_embedding(f.request);
   if (!space.training) return space;
   using Sizes = std::vector<std::int64_t>;
@@ -117,13 +118,10 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   if (file.decoder.encoder) context.refuse({"--kv", "--phase"}, "an encoder caches nothing and decodes nothing");
   const hardware::Device device = hardware::load_device(*f.request.hw);
   request::Sources sources;
-  const auto profile = space.training && f.request.runtime
-                           ? request::choose_training_profile(f.request, *f.request.hw, device, sources)
-                           : std::nullopt;
-  if (f.request.runtime && !space.training) {
-    throw Error::bad_input("--runtime ranks training steps; plans that serve are ranked by llmperf capacity",
-                           "leave it out, or give --training");
-  }
+  const auto profile = !f.request.runtime ? std::nullopt
+                       : space.training   ? request::choose_training_profile(f.request, *f.request.hw, device, sources)
+                                          : request::choose_profile(f.request, *f.request.hw, device, false,
+                                                                    hardware::Workload::language, sources);
   estimate::Choices choices = request::choose_schemes(f.request, device, profile ? &*profile : nullptr);
   if (!choices.weights) choices.weights = space.training ? request::trained_weights(file.decoder) : file.weights;
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans
@@ -206,8 +204,8 @@ void describe_parallel(Command& command) {
   auto& micro_batch = command.add("micro-batch", r).with("--training");
   micro_batch.about += " [1; 1, 2, 4 and 8 are tried with --runtime]";
   micro_batch.otherwise.clear();
-  auto& runtime = command.add("runtime", r).with("--training");
-  runtime.about = "stack whose predicted steps rank the plans: megatron, pytorch-fsdp@2025 [the speed of light]";
+  auto& runtime = command.add("runtime", r);
+  runtime.about = "stack whose predicted steps rank the plans: vllm, megatron, pytorch-fsdp@2025 [the speed of light]";
   command
       .add("--recompute", flags.recompute, one_or_all(kRecompute), "WHAT",
            "what is computed again: none, selective, full, or all of these [none; all with --runtime]")

@@ -36,9 +36,11 @@ void each_plan(const model::Decoder& model, const SearchSpace& space, Visit&& vi
   const auto with_tensor_variants = [&](graph::Plan plan) {
     with_experts(plan);
     if (plan.tensor == 1) return;
-    plan.sequence_parallel = true;
-    with_experts(plan);
-    plan.sequence_parallel = false;
+    if (!space.decode) {
+      plan.sequence_parallel = true;
+      with_experts(plan);
+      plan.sequence_parallel = false;
+    }
     for (const std::int64_t rows : divisors(plan.tensor)) {
       if (rows == 1) continue;
       plan.tensor_rows = rows;

@@ -20,6 +20,7 @@ struct SearchSpace {
   std::int64_t batch = 1;
   std::int64_t sequence = 2048;
   bool training = false;
+  bool decode = false;  // a step of decode, whose tokens are too few for Megatron's sequence parallelism
   // Training: each plan is tried with each of them.
   std::vector<std::int64_t> micro_batches = {1};
   std::vector<graph::TrainingOptions> options = {{}};

@@ -79,11 +79,11 @@ const Field kFields[] = {
      .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary, .aliases = "chunked-prefill-size"},
     {.name = "images", .member = &R::images, .group = kWork, .type = "N",
      .about = "images of a request, which the model's vision tower sees before the prefill; their tokens come on top of "
-              "`prompt`",
-     .workloads = "t", .otherwise = "0", .least = 0, .most = kMaxImages},
+              "`prompt`, or of `input`",
+     .workloads = "ts", .otherwise = "0", .least = 0, .most = kMaxImages},
     {.name = "image-size", .member = &R::image_size, .group = kWork, .type = "WIDTHxHEIGHT",
      .about = "of an image in pixels, before the model scales it",
-     .workloads = "t", .otherwise = "1024x1024"},
+     .workloads = "ts", .otherwise = "1024x1024"},
     {.name = "step", .member = &R::step, .group = kWork, .type = "GROUPS",
      .about = "one step of continuous batching more, shown as a phase of its own: COUNTxNEW@CONTEXT for sequences that "
               "process NEW tokens after CONTEXT cached ones, as in 32x1@2048,1x512@0 for 32 that decode beside a prompt",

@@ -179,6 +179,23 @@ void spread_lengths(const Resolved& r, Traffic& t) {
 
 }  // namespace
 
+namespace {
+
+// Tokens of images come on top of every prompt, and its share of the tower's time is in the steps that compute it.
+void see_images(const Resolved& r, Traffic& t) {
+  if (r.asked.trace) throw Error::bad_input("`images`: a trace says what its requests have", "leave it out");
+  estimate::Estimator& estimator = *std::get<Generation>(r.work).estimator;
+  estimate::Scenario one = scenario_of(r.asked, r.model());
+  one.batch = estimator.setup().execution.plan.data;
+  one.generate = 1;
+  const estimate::Estimate e = estimator.run(one);
+  t.load.input.more = d(one.image_tokens());
+  const estimate::Phase* tower = e.phase("vision");
+  if (tower != nullptr) t.replicas.per_prompt_token = tower->time / t.load.input.mean();
+}
+
+}  // namespace
+
 Traffic read_traffic(const Resolved& r) {
   const Request& q = r.asked;
   Traffic t;
@@ -197,6 +214,7 @@ Traffic read_traffic(const Resolved& r) {
   t.load.input = serving::parse_lengths("input", q.input.value_or(kInput));
   t.load.output = serving::parse_lengths("output", q.output.value_or(kOutput));
   if (q.prefix) t.load.prefix = serving::parse_prefix(*q.prefix, t.load.input);
+  if (q.images.value_or(0) > 0 || q.image_size) see_images(r, t);
   t.load.turns = q.turns.value_or(1);
   t.load.seed = static_cast<std::uint64_t>(q.seed.value_or(0));
   t.seeds = q.seeds.value_or(1);

@@ -107,6 +107,12 @@ Type fields_of(Fields<ParallelPlan> f) {
       .when(fits)
       .of<&P::cost, &C::mfu>("mfu", "of training")
       .when([](const P& p) { return p.cost().fits && p.study->space.training; })
+      .of("tokens_per_second", "of all devices",
+          [](const P& p) {
+            const estimate::SearchSpace& s = p.study->space;
+            return static_cast<double>(s.batch * (s.decode ? 1 : s.sequence)) / p.cost().time.value;
+          })
+      .when(fits)
       .json<&P::band>("step_band", "how sure `step_s` is, where a profile predicts it; else null")
       .json("sent_bytes", "by one device in a step", [](const P& p) { return p.communication().sent_bytes(); })
       .row<&sent<K::all_reduce>>("all_reduce_bytes", "sent by one device")

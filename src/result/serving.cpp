@@ -540,6 +540,29 @@ std::optional<BreakEven> CapacityResult::break_even() const {
   return e;
 }
 
+std::optional<DayPlan> CapacityResult::day_plan() const {
+  const Candidate* k = best();
+  if (day.empty() || k == nullptr || k->decode_replicas > 0) return std::nullopt;
+  constexpr double kHours = 24;
+  const double hours = kHours / static_cast<double>(day.size());
+  DayPlan plan;
+  if (k->cost_per_hour) plan.scaled_cost = 0;
+  for (const double of : day) {
+    DayPart part{.from_h = hours * static_cast<double>(plan.parts.size()), .rate = of};
+    // What the highest rate needs is known; less of it takes less in proportion.
+    const double share = static_cast<double>(k->replicas) * of / rate;
+    part.replicas = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(share * (1 - 1e-9))));
+    part.devices = part.replicas * k->replica_devices;
+    if (k->cost_per_hour) {
+      part.cost = *k->cost_per_hour * static_cast<double>(part.devices) / static_cast<double>(k->devices) * hours;
+      *plan.scaled_cost += *part.cost;
+      plan.fixed_cost = *k->cost_per_hour * kHours;
+    }
+    plan.parts.push_back(part);
+  }
+  return plan;
+}
+
 namespace {
 
 // Times of the requests of a replica at its share of the rate.
@@ -636,6 +659,23 @@ Type fields_of(Fields<BreakEven> f) {
       .of<&B::utilisation>("utilisation", "that rate as a share of what the devices take; above 1 they never win");
 }
 
+Type fields_of(Fields<DayPart> f) {
+  using D = DayPart;
+  return f.of<&D::from_h>("from_h: from hour", "hours since the day began")
+      .of<&D::rate>("rate: requests/s", "requests per second in it")
+      .of<&D::replicas>("replicas", "that it needs")
+      .of<&D::devices>("devices", "of them")
+      .of<&D::cost>("cost", "of the part; null: no price is known");
+}
+
+Type fields_of(Fields<DayPlan> f) {
+  using D = DayPlan;
+  return f
+      .of<&D::fixed_cost>("fixed_cost", "of the day, with the replicas of its highest rate; null: no price is known")
+      .of<&D::scaled_cost>("scaled_cost", "of the day, with those that each part needs; null likewise")
+      .of<&D::parts>("parts", "of equal length");
+}
+
 Type fields_of(Fields<CapacityResult> f) {
   using R = CapacityResult;
   return f.of("model", "its name", [](const R& r) { return r.asked.model; })
@@ -647,6 +687,7 @@ Type fields_of(Fields<CapacityResult> f) {
       .of("output", "likewise of what is generated", [](const R& r) { return serving::text_of(r.load.output); })
       .of<&R::minimise>("minimise: what is least",
                         "\"cost\", \"devices\" or \"energy\"; of a fleet \"rate\", which is the most")
+      .of<&R::day_plan>("day", "replicas by part of a day; null: one rate was asked for")
       .of<&R::break_even>("break_even", "against the price of an API; null: none was given, or no price is known")
       .of("feasible", "whether some candidate meets the bounds", [](const R& r) { return r.best() != nullptr; })
       .of<&R::notes>("notes", "columns of the trace that are passed over, and lengths that are estimated, as text")

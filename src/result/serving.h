@@ -181,6 +181,21 @@ struct BreakEven {
   double utilisation = 0;        // that rate as a share of what the devices take; above 1 they never win
 };
 
+// A part of a day: as many replicas as its rate needs, and at least one.
+struct DayPart {
+  double from_h = 0;  // hours since it began
+  double rate = 0;
+  std::int64_t replicas = 0;
+  std::int64_t devices = 0;
+  std::optional<double> cost;  // of the part; none: no price is known
+};
+// What a day costs with as many replicas as its highest rate needs all day long, and with as many as each part needs.
+struct DayPlan {
+  std::vector<DayPart> parts;
+  std::optional<double> fixed_cost;
+  std::optional<double> scaled_cost;
+};
+
 struct CapacityResult {
   request::Request asked;
   Minimise minimise = Minimise::cost;
@@ -194,6 +209,8 @@ struct CapacityResult {
   std::size_t done = 0;               // candidates
   std::optional<ApiPrice> api_price;
   std::optional<BreakEven> break_even() const;
+  std::vector<double> day;  // rates of equal parts of a day; empty: one rate
+  std::optional<DayPlan> day_plan() const;
   const Candidate* best() const {
     return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;
   }
@@ -201,6 +218,8 @@ struct CapacityResult {
 
 Type fields_of(Fields<Candidate> f);
 Type fields_of(Fields<BreakEven> f);
+Type fields_of(Fields<DayPart> f);
+Type fields_of(Fields<DayPlan> f);
 Type fields_of(Fields<CapacityResult> f);
 
 }  // namespace llmperf::result

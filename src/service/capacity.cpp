@@ -348,12 +348,21 @@ void Search::read() {
   result_.asked = q;
   result_.minimise = query_.minimise;
   read_fleet();
-  if (!q.rate && query_.fleet.empty()) {
+  for (const std::string& part : parts_of(query_.day)) {
+    constexpr double kMost = 1e6;
+    result_.day.push_back(request::number_value("`day`", part, 0, kMost));
+  }
+  const double peak = result_.day.empty() ? 0 : std::ranges::max(result_.day);
+  if (!query_.day.empty() && (q.rate || !query_.fleet.empty() || peak <= 0)) {
+    throw Error::bad_input("`day`: the highest of its rates is what is to be served",
+                           "rates of which one is above 0, without `rate` and `fleet`");
+  }
+  if (!q.rate && query_.fleet.empty() && peak <= 0) {
     throw Error::bad_input("nothing says what is to be served",
-                           "`rate` 20 (requests per second), or what there is: `fleet`");
+                           "`rate` 20 (requests per second), what there is: `fleet`, or a `day` of rates");
   }
   if (!q.slo) throw Error::bad_input("nothing says what is promised", "`slo` ttft.p99=1s,tpot.p95=50ms");
-  result_.rate = q.rate.value_or(0);
+  result_.rate = q.rate.value_or(peak);
   result_.api_price = read_price(query_.api_price);
   result_.slo = serving::parse_slo(*q.slo);
   request::check_capacity(q, query_.disaggregated);
@@ -497,7 +506,7 @@ void Search::list_cases() {
           one.dp = degree(shape.dp);
           one.ep = degree(shape.ep);
           one.weights = scheme;
-          if (!one.rate) one.rate = 1;  // any: the highest is looked for
+          if (!one.rate) one.rate = result_.rate > 0 ? result_.rate : 1;  // any: the highest is looked for
           add_case(one, engine, false);
           cases_.back().fleet = there_are;
           if (query_.disaggregated) add_case(std::move(one), engine, true);

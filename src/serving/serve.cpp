@@ -116,6 +116,14 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
             .blocks = blocks,
             .replicas = replicas.count,
             .stages = plan.pipeline};
+  if (replicas.per_prompt_token.value > 0) {
+    pool.cost = [cost = pool.cost, each = replicas.per_prompt_token](const estimate::StepShape& shape) {
+      std::int64_t tokens = 0;
+      for (const estimate::Chunk& chunk : shape.chunks) tokens += chunk.tokens;
+      const estimate::StepTime t = cost(shape);
+      return estimate::StepTime{t.latency + each * d(tokens), t.interval + each * d(tokens)};
+    };
+  }
   // Ranks that share experts step together; others are replicas of their own.
   if (plan.expert > 1) {
     pool.ranks = plan.data;

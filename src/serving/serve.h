@@ -43,6 +43,7 @@ struct Replicas {
   std::optional<BytesPerSecond> kv_link;  // of a device, one way; none: the network's, else the interconnect's
   Seconds kv_latency{};
   bool kv_per_layer = false;
+  Seconds per_prompt_token{};  // of what a prompt has beside the language model: a tower that sees its images
   bool operator==(const Replicas&) const = default;
 };
 

@@ -43,7 +43,7 @@ std::int64_t draw(const Lengths& lengths, Random& random) {
     const double spread = lengths.high;
     tokens = std::round(lengths.low * maths::exp(spread * random.normal() - spread * spread / 2));
   }
-  return static_cast<std::int64_t>(std::clamp(tokens, 1.0, d(kMaxLength)));
+  return static_cast<std::int64_t>(std::clamp(tokens, 1.0, d(kMaxLength)) + lengths.more);
 }
 
 template <class Of>
@@ -90,18 +90,16 @@ Lengths parse_lengths(std::string_view field, std::string_view text) {
 }
 
 std::string text_of(const Lengths& lengths) {
-  switch (lengths.kind) {
-    case Lengths::Kind::fixed: return fmt::format("{}", lengths.low);
-    case Lengths::Kind::uniform: return fmt::format("{}-{}", lengths.low, lengths.high);
-    case Lengths::Kind::lognormal: return fmt::format("lognormal:{}:{}", lengths.low, lengths.high);
-  }
-  return "";
+  std::string text = fmt::format("{}", lengths.low);
+  if (lengths.kind == Lengths::Kind::uniform) text += fmt::format("-{}", lengths.high);
+  if (lengths.kind == Lengths::Kind::lognormal) text = fmt::format("lognormal:{}:{}", lengths.low, lengths.high);
+  return lengths.more > 0 ? fmt::format("{} and {} of images", text, lengths.more) : text;
 }
 
 Lengths spread(const Lengths& lengths, double share) {
   const double width = std::floor(share * lengths.low);
   if (lengths.kind != Lengths::Kind::fixed || width < 1) return lengths;
-  return {Lengths::Kind::uniform, lengths.low - width, lengths.low + width};
+  return {Lengths::Kind::uniform, lengths.low - width, lengths.low + width, lengths.more};
 }
 
 Prefix parse_prefix(std::string_view text, const Lengths& input) {

@@ -55,7 +55,8 @@ struct Lengths {
   Kind kind = Kind::fixed;
   double low = 1;   // fixed: the length; lognormal: the mean
   double high = 1;  // lognormal: the standard deviation of the logarithm
-  double mean() const { return kind == Kind::uniform ? (low + high) / 2 : low; }
+  double more = 0;  // tokens on top of each: those of images
+  double mean() const { return (kind == Kind::uniform ? (low + high) / 2 : low) + more; }
   bool operator==(const Lengths&) const = default;
 };
 inline constexpr std::int64_t kMaxLength = 10'000'000;

@@ -226,7 +226,17 @@ Document document(const CapacityResult& r) {
                                           Rounded{even->requests_per_second, 3}));
   }
   for (const std::string& note : r.notes) f.add("note", note);
+  const std::optional<result::DayPlan> day = r.day_plan();
+  if (day && day->fixed_cost) {
+    f.add("day", "{} {} with the replicas of its highest rate all day, {} with those of each part: {} less",
+          money(day->fixed_cost), best->currency, money(day->scaled_cost),
+          Share{1 - *day->scaled_cost / *day->fixed_cost});
+  }
   doc.emplace_back(std::move(f));
+  if (day) {
+    doc.emplace_back(
+        table_of("Replicas by part of the day", day->parts, "from_h: from h, rate: req/s, replicas, devices, cost"));
+  }
   if (best != nullptr) doc.emplace_back(meeting_table(r));
   if (std::ranges::any_of(r.candidates, [](const Candidate& k) { return !k.meets; })) doc.emplace_back(others_table(r));
   if (best != nullptr) {

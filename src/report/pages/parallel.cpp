@@ -34,7 +34,8 @@ Table cost_table(const ParallelStudy& study) {
                         "memory.optimizer_bytes: optim., memory.activation_bytes: activ., memory.total_bytes: total, "
                         "fits, step_s: step, mfu"
                       : "rank: #, plan, memory.weight_bytes: weights, memory.kv_cache_bytes: KV cache, "
-                        "memory.activation_bytes: activ., memory.total_bytes: total, fits, step_s: step");
+                        "memory.activation_bytes: activ., memory.total_bytes: total, fits, step_s: step, "
+                        "tokens_per_second: tokens/s");
 }
 
 Table communication_table(const ParallelStudy& study) {
