@@ -213,7 +213,8 @@ const Field kFields[] = {
      .most = kMostRanks, .aliases = "data-parallel-size data-parallel dp-size -dp"},
     {.name = "ep", .member = &R::ep, .group = kPlan, .type = "N",
      .about = "devices that share the routed experts",
-     .workloads = "trs", .most = kMostRanks, .aliases = "expert-parallel-size expert-model-parallel-size ep-size"},
+     .workloads = "trs", .most = kMostRanks,
+     .aliases = "expert-parallel-size expert-model-parallel-size moe-expert-parallel-size ep-size"},
     {.name = "ep-dispatch", .member = &R::ep_dispatch, .group = kPlan, .type = "DTYPE",
      .about = "what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products "
               "take them]",
@@ -405,7 +406,7 @@ const Field kFields[] = {
      .workloads = "ts", .most = kMaxTokens, .kilo = Kilo::binary, .aliases = "max-seq-len context-length"},
     {.name = "block-size", .member = &R::block_size, .group = kEngine, .type = "TOKENS",
      .about = "tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]",
-     .workloads = "ts", .most = 1 << 20},
+     .workloads = "ts", .most = 1 << 20, .aliases = "page-size"},
     {.name = "max-batched-tokens", .member = &R::max_batched_tokens, .group = kEngine, .type = "TOKENS",
      .about = "tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from "
               "70 GiB on, but for the A100; else 2048]",
@@ -415,7 +416,7 @@ const Field kFields[] = {
      .workloads = "ts", .most = kMaxBatch, .aliases = "max-num-seqs max-running-requests max-batch-size"},
     {.name = "kv-blocks", .member = &R::kv_blocks, .group = kEngine, .type = "N",
      .about = "blocks of that cache, whatever the memory has room for",
-     .workloads = "s", .most = 1e9},
+     .workloads = "s", .most = 1e9, .aliases = "num-gpu-blocks-override"},
     {.name = "prefix-caching", .member = &R::prefix_caching, .group = kEngine, .type = "WHETHER",
      .about = "what is cached of a prompt's beginning is taken for later ones: on, off [on]",
      .workloads = "s", .values = kOnOff},
