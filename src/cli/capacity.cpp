@@ -5,13 +5,19 @@
 
 #include "cli/command.h"
 #include "cli/estimate.h"
+#include "cli/launch.h"
 #include "cli/progress.h"
 #include "report/reports.h"
 
 namespace llmperf::cli {
 namespace {
 
-Answer capacity_answer(const service::CapacityQuery& query, const Context&) {
+struct CapacityFlags : service::CapacityQuery {
+  std::optional<Launch> emit;
+};
+
+Answer capacity_answer(const CapacityFlags& query, const Context& context) {
+  if (query.emit) check_emit(context);
   request::Sources sources;
   const InterruptGuard guard;
   const result::CapacityResult result = [&] {
@@ -19,11 +25,14 @@ Answer capacity_answer(const service::CapacityQuery& query, const Context&) {
     return service::search_capacity(query, sources, &interruption(),
                                     [&](std::size_t done, std::size_t all) { progress(done, all, "candidates"); });
   }();
+  const result::Candidate* best = result.best();
+  if (query.emit && best != nullptr && !result.interrupted)
+    return emitted(best->request, sources, *query.emit, best->replicas);
   Answer answer{report::capacity_report(result)};
   if (result.interrupted) {
     fmt::print(stderr, "llmperf: interrupted: {} of {} candidates were done\n", result.done, result.candidates.size());
     answer.status = kExitInterrupted;
-  } else if (result.best() == nullptr) {
+  } else if (best == nullptr) {
     answer.error = Error::infeasible("nothing meets the bounds; the nearest there is stands above",
                                      "looser --slo, more of --hw, --tp or --weights");
   }
@@ -33,7 +42,7 @@ Answer capacity_answer(const service::CapacityQuery& query, const Context&) {
 }  // namespace
 
 void describe_capacity(Command& command) {
-  service::CapacityQuery& query = answers(command, capacity_answer);
+  CapacityFlags& query = answers(command, capacity_answer);
   // Lists of what one request has one of.
   for (const auto& [name, list, about] :
        {std::tuple("--pp", &query.pp, "pipeline stages, comma-separated [1; 2 and 4 of what no node holds]"),
@@ -66,6 +75,7 @@ void describe_capacity(Command& command) {
       "--minimise", query.minimise,
       {{"cost", result::Minimise::cost}, {"devices", result::Minimise::devices}, {"energy", result::Minimise::energy}},
       "WHAT", "cost per hour, devices, or board power");
+  add_emit(command, query.emit);
 }
 
 }  // namespace llmperf::cli

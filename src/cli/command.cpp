@@ -330,7 +330,7 @@ void build(CLI::App& app, const Command& command, Apply apply) {
           if (app.get_help_ptr()->count() > 0) return true;  // the page is asked for, whatever the values are
           take(command, flag, values, apply);
           for (const Flag& other : command.flags) {
-            if (other.unless == flag.name) app.get_option(other.name)->required(false);
+            if (contains(words(other.unless), flag.name)) app.get_option(other.name)->required(false);
           }
           return true;
         },

@@ -92,7 +92,7 @@ struct Flag {
   std::vector<std::string> excludes = {};   // … that must not
   std::vector<std::string> old_names = {};  // taken as well, never shown: of engines, of earlier versions
   bool must = false;
-  std::string unless = {};  // a flag that a required one is not required beside
+  std::string unless = {};  // flags that a required one is not required beside, separated by blanks
   bool repeats = false;
   std::function<void(const std::string&)> set = {};
 
@@ -248,6 +248,8 @@ Describe describe_calibrate, describe_capacity, describe_compare, describe_compl
     describe_map, describe_map_collective, describe_map_model, describe_merge, describe_parallel, describe_replay,
     describe_report, describe_run, describe_serve, describe_show, describe_sweep, describe_validate;
 
+// The word as a shell reads it, in quotes where it needs them.
+std::string shell_word(const std::string& word);
 // The words as a shell reads them, without what says where output goes.
 std::string command_text(std::span<const std::string> words);
 

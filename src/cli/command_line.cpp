@@ -37,18 +37,6 @@ int report_error(const Error& error) {
   return exit_status(error.kind());
 }
 
-// As a shell reads it.
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain = "%+,-./:=@_";
-  const bool plain = std::all_of(word.begin(), word.end(), [&](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != std::string_view::npos;
-  });
-  if (plain && !word.empty()) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 int execute(const std::vector<std::string>& words) {
   Command root = all_commands();
   const Words read = read_words(root, words.empty() ? std::vector<std::string>{"--help"} : words, Apply::yes);
@@ -107,6 +95,17 @@ int exit_status(ErrorKind kind) {
     case ErrorKind::infeasible: return kExitInfeasible;
   }
   return kExitFailed;
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain = "%+,-./:=@_";
+  const bool plain = std::all_of(word.begin(), word.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 std::string command_text(std::span<const std::string> words) {

@@ -76,14 +76,14 @@ request::Request read_request(const std::string& path) {
 
 }  // namespace
 
-request::Request RequestFlags::asked() const {
-  if (file.empty()) return request;
-  request::Request all = read_request(file);
+request::Request over(request::Request all, const request::Request& flags) {
   for (const request::Field& field : request::fields()) {
-    if (const auto value = get(request, field)) set(all, field, *value);
+    if (const auto value = get(flags, field)) set(all, field, *value);
   }
   return all;
 }
+
+request::Request RequestFlags::asked() const { return file.empty() ? request : over(read_request(file), request); }
 
 void add_request_file(Command& command, RequestFlags& flags) {
   command.add("--request", flags.file, "FILE",

@@ -16,6 +16,8 @@ namespace llmperf::cli {
 Answer answer_of(const service::Estimated& estimated, report::Detail detail, bool curve);
 Flag& add_detail(Command& command, report::Detail& detail, const char* about);
 
+// What flags say goes over a request from elsewhere.
+request::Request over(request::Request all, const request::Request& flags);
 // A request as flags say it, over the one of a file where there is one.
 struct RequestFlags {
   std::string file;

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "cli/command.h"
 #include "cli/estimate.h"
+#include "cli/launch.h"
 #include "cli/progress.h"
 #include "points/values.h"
 #include "report/trace.h"
@@ -21,6 +22,8 @@ namespace {
 
 struct ServeFlags : RequestFlags {
   std::string rate;  // a number, several, or "max"
+  std::string from;
+  std::optional<Launch> emit;
 };
 
 // The rates of a curve, where there are several.
@@ -85,7 +88,9 @@ Answer curve_answer(const request::Request& asked, std::vector<std::string> rate
 }
 
 Answer serve_answer(const ServeFlags& flags, const Context& context) {
-  request::Request asked = flags.asked();
+  if (flags.emit) check_emit(context);
+  const ReadLaunch read = flags.from.empty() ? ReadLaunch() : read_from(flags.from);
+  request::Request asked = flags.from.empty() ? flags.asked() : over(read.request, flags.request);
   const bool highest = flags.rate == "max";
   const std::vector<std::string> rates = highest ? std::vector<std::string>() : rates_of(flags.rate);
   if (highest) asked.rate = 1;
@@ -93,6 +98,7 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
   if (rates.size() > 1) return curve_answer(asked, rates);
   service::check_complete(asked, "llmperf serve --help says what it takes");
   request::Sources sources;
+  if (flags.emit) return emitted(asked, sources, *flags.emit, asked.replicas.value_or(1));
   const InterruptGuard guard;
   if (highest) asked.rate = service::highest_rate(asked, sources, &interruption());
   std::optional<Progress> progress(std::in_place);
@@ -101,12 +107,14 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
       asked, sources,
       {.drawn = context.output->wants(report::Format::json) || context.output->wants(report::Format::trace),
        .stop = &interruption(),
-       .progress = [&](std::int64_t done, std::int64_t all) {
-         const auto now = std::chrono::steady_clock::now();
-         if (done > 0 && now - shown_at < std::chrono::milliseconds(200)) return;
-         shown_at = now;
-         (*progress)(static_cast<std::size_t>(done), static_cast<std::size_t>(all), "requests");
-       }});
+       .progress =
+           [&](std::int64_t done, std::int64_t all) {
+             const auto now = std::chrono::steady_clock::now();
+             if (done > 0 && now - shown_at < std::chrono::milliseconds(200)) return;
+             shown_at = now;
+             (*progress)(static_cast<std::size_t>(done), static_cast<std::size_t>(all), "requests");
+           },
+       .notes = read.notes});
   progress.reset();  // and its line, before anything is said
   if (served.nothing()) {
     fmt::print(stderr, "llmperf: interrupted before a request had ended\n");
@@ -135,6 +143,13 @@ void describe_serve(Command& command) {
                   std::string(rate.about) + "; several, such as 1-32*2, are a curve; max: the highest within --slo");
   rates.group = rate.group;
   add_request(command, flags, "s");
+  command.find("--model")->unless = "--request --from";
+  command
+      .add("--from", flags.from, "COMMAND",
+           "the request that an engine's command is: the command itself in quotes, or a file with it, a script or YAML "
+           "(a manifest, docker compose, an engine's --config); - is stdin; flags go over it")
+      .without("--request");
+  add_emit(command, flags.emit);
 }
 
 }  // namespace llmperf::cli

@@ -137,6 +137,7 @@ inline constexpr std::array<std::string_view, 4> kMinimised = {"cost", "devices"
 constexpr std::string_view name(Minimise minimise) { return kMinimised[static_cast<std::size_t>(minimise)]; }
 
 struct Candidate {
+  request::Request request;  // of a replica
   std::string hardware;
   std::string plan;  // of a replica: "tp 4"
   std::string weights;

@@ -158,6 +158,7 @@ void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trac
 void screen(const CapacityResult& result, Sources& sources, const Request& request,
             const std::shared_ptr<const serving::Trace>& trace, Case& c) {
   Candidate& k = c.candidate;
+  k.request = request;
   try {
     c.resolved = request::resolve_serving(request, sources);
     c.traffic = request::read_traffic(*c.resolved);

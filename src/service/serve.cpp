@@ -89,7 +89,8 @@ Served::Served(const request::Request& request, request::Sources& sources, const
   result.interrupted = options.stop != nullptr && *options.stop;
   result.traffic = result::traffic_sent(traffic_.load, first, traffic_.trace.has_value());
   result.slo = traffic_.slo;
-  result.notes = setup.notes;
+  result.notes = options.notes;
+  result.notes.insert(result.notes.end(), setup.notes.begin(), setup.notes.end());
   const serving::EngineSettings& s = deployed_->settings;
   const auto longest = std::ranges::max(first.requests, {}, &serving::Request::input).input;
   const std::int64_t beside = std::min<std::int64_t>(

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "request/traffic.h"
 #include "result/serving.h"
@@ -16,6 +17,7 @@ struct ServeOptions {
   bool drawn = true;  // the timeline and percentiles, which documents and traces have
   const std::atomic<bool>* stop = nullptr;
   std::function<void(std::int64_t done, std::int64_t all)> progress = {};  // requests, of all runs
+  std::vector<std::string> notes = {};                                     // of where the request was read
 };
 
 // Stays where it is: the result points into it.

@@ -21,6 +21,7 @@ constexpr Reader kReaders[] = {
     {"html", fuzz_html},
     {"import", fuzz_import},
     {"json", fuzz_json},
+    {"launch", fuzz_launch},
     {"result", fuzz_result},
     {"study", fuzz_study},
     {"sweep", fuzz_sweep},

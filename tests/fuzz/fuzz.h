@@ -15,6 +15,7 @@ void fuzz_hlo(std::string_view text);
 void fuzz_html(std::string_view text);
 void fuzz_import(std::string_view text);
 void fuzz_json(std::string_view text);
+void fuzz_launch(std::string_view text);
 void fuzz_result(std::string_view text);
 void fuzz_study(std::string_view text);
 void fuzz_sweep(std::string_view text);
