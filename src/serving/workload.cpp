@@ -93,7 +93,7 @@ std::string text_of(const Lengths& lengths) {
   std::string text = fmt::format("{}", lengths.low);
   if (lengths.kind == Lengths::Kind::uniform) text += fmt::format("-{}", lengths.high);
   if (lengths.kind == Lengths::Kind::lognormal) text = fmt::format("lognormal:{}:{}", lengths.low, lengths.high);
-  return lengths.more > 0 ? fmt::format("{} and {} of images", text, lengths.more) : text;
+  return lengths.more > 0 ? fmt::format("{} + {} of images", text, lengths.more) : text;
 }
 
 Lengths spread(const Lengths& lengths, double share) {

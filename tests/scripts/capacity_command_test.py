@@ -21,6 +21,60 @@ class Capacity(ProgramTest):
     def candidates(self, *words, **options):
         return self.json(*ASKED, *words, **options)["candidates"]
 
+    DEEPSEEK = ("capacity", "-m", "deepseek-v3", "--slo", "ttft.p99=2s,tpot.p95=50ms", "--input", "2000", "--output", "500")
+
+    def test_experts_are_dealt_out_without_being_told(self):
+        document = self.json(*self.DEEPSEEK, "--hw", "h200-sxm", "--rate", "4")
+        plans = {c["plan"] for c in document["candidates"]}
+        self.assertLessEqual({"tp 8", "tp 8, ep 8", "ep 8, dp 8", "ep 16, dp 16", "ep 32, dp 32"}, plans)
+        self.assertLessEqual(document["candidates"][0]["devices"], 16)
+        named = self.json(*self.DEEPSEEK, "--hw", "h200-sxm", "--rate", "4", "--tp", "8", "--ep", "1,8")["candidates"]
+        self.assertEqual({c["plan"] for c in named}, {"tp 8", "tp 8, ep 8"})
+        self.assertEqual(named[0]["cost_per_hour"], document["candidates"][0]["cost_per_hour"])
+
+    def test_a_fleet_takes_the_highest_rate(self):
+        document = self.json(*self.DEEPSEEK, "--fleet", "16xh200-sxm")
+        met = [c for c in document["candidates"] if c["meets"]]
+        rates = [c["requests_per_second"] for c in met]
+        self.assertEqual(rates, sorted(rates, reverse=True))
+        self.assertEqual(document["rate"], rates[0])
+        for c in met:
+            self.assertLessEqual(c["devices"], 16)
+            self.assertAlmostEqual(c["requests_per_second"], c["replicas"] * c["max_requests_per_second"])
+            self.assertAlmostEqual(c["tokens_per_second_per_device"], c["requests_per_second"] * 500 / c["devices"])
+
+    def test_an_api_is_cheaper_below_the_break_even(self):
+        document = self.json(*self.DEEPSEEK, "--hw", "h200-sxm", "--rate", "4", "--price", "2", "--api-price", "0.5,2")
+        best, even = document["candidates"][0], document["break_even"]
+        request = (2000 * 0.5 + 500 * 2) / 1e6  # 0.002
+        self.assertAlmostEqual(even["api_cost_per_hour"], 4 * 3600 * request)
+        self.assertAlmostEqual(even["requests_per_second"], 2 * best["devices"] / 3600 / request)
+        self.assertAlmostEqual(even["requests_per_day"], even["requests_per_second"] * 86400)
+        self.assertAlmostEqual(even["utilisation"], even["requests_per_second"] / best["replicas"] / best["max_requests_per_second"])
+
+    def test_a_day_has_as_many_replicas_as_each_part_needs(self):
+        document = self.json(*ASKED[:3], *ASKED[5:], "--hw", "h100-sxm", "--tp", "1", "--weights", "bf16", "--price", "2", "--day", "5,0,60,20")
+        best, day = document["candidates"][0], document["day"]
+        self.assertEqual(document["rate"], 60)
+        replicas = [part["replicas"] for part in day["parts"]]
+        self.assertEqual(replicas[2], best["replicas"])
+        self.assertEqual(replicas[1], 1)
+        self.assertEqual(replicas, [max(1, math.ceil(best["replicas"] * rate / 60)) for rate in (5, 0, 60, 20)])
+        self.assertAlmostEqual(day["fixed_cost"], 24 * 2 * best["devices"])
+        self.assertAlmostEqual(day["scaled_cost"], sum(6 * 2 * n for n in replicas))
+
+    def test_narrower_weights_are_tried_where_the_device_multiplies_them(self):
+        tried = lambda hw: {c["weights"] for c in self.candidates("--hw", hw, "--tp", "1")}
+        self.assertEqual(tried("h100-sxm"), {"bf16", "fp8", "w4a16-g128"})
+        self.assertEqual(tried("a100-sxm-80gb"), {"bf16", "w4a16-g128"})
+
+    def test_what_fleets_days_and_prices_refuse(self):
+        for words, message in ((("--fleet", "h200-sxm"), "no number of devices"), (("--fleet", "16xh200-sxm", "--rate", "4"), "--rate says one"),
+                               (("--fleet", "8xnothing"), "nothing"), (("--day", "1,2", "--rate", "4"), "--day"), (("--day", "0,0"), "above 0"),
+                               (("--hw", "h100-sxm", "--rate", "1", "--api-price", "3"), "--api-price"), ((), "--fleet")):
+            with self.subTest(words=words):
+                self.assert_bad_input([*self.DEEPSEEK, *words], message)
+
     def test_every_combination_is_a_candidate(self):
         found = {(c["hardware"], c["plan"], c["weights"]) for c in self.candidates(*CARDS)}
         self.assertEqual(found, {(hw, plan, weights) for hw in ("h100-sxm", "l40s") for plan in ("1 device", "tp 2")

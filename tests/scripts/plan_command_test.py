@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+import json
 import unittest
 
 from program import INFEASIBLE, ProgramTest
@@ -36,6 +37,22 @@ def with_value(words, flag, value):
 class Sums(ProgramTest):
     def close(self, a, b):
         self.assertTrue(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-18), (a, b))
+
+    def test_redundant_and_shared_experts(self):
+        words = ["estimate", "-m", "deepseek-v3", "--hw", "h200-sxm", "--runtime", "none", "--batch", "320", "--prompt", "512", "--gen", "2",
+                 "--routing", "balanced"]
+        held = lambda *plan: json.loads(self.output(*words, *plan, "--json"))["memory"]["weight_bytes"]
+        # An expert: three matrices of 7168 x 2048 in fp8 with a scale of 4 bytes for each 128 x 128; 58 layers have them.
+        expert = 58 * 3 * 7168 * 2048 * (1 + 4 / 128 / 128)
+        plain = held("--dp", "64", "--ep", "64")  # 4 of 256 each
+        self.assertAlmostEqual(held("--dp", "64", "--ep", "64", "--redundant-experts", "64") - plain, expert, delta=1e-6 * expert)
+        # 288 places on as many devices, and 32 that hold the shared expert, which the others then do not.
+        wide = held("--dp", "320", "--ep", "320", "--redundant-experts", "32", "--shared-expert-ranks", "32")
+        self.assertAlmostEqual(plain - wide, (3 + 1) * expert, delta=1e-6 * expert)
+        for plan, message in ((["--dp", "72", "--ep", "72"], "do not divide by 72"),
+                              (["--dp", "16", "--ep", "16", "--shared-expert-ranks", "16"], "no device of --ep is left"),
+                              (["--tp", "8", "--ep", "8", "--redundant-experts", "8"], "of an --ep beyond --tp")):
+            self.assert_bad_input([*words, *plan], message)
 
     def test_network_bytes_and_times_of_ops_add_up_to_those_of_their_phase(self):
         for words in PLANS:

@@ -302,6 +302,34 @@ class Traces(Serve):
         self.assertGreater(document["ttft_s"]["p99"], 1)
         self.assertIn("while the trace lasts", self.output(*LLAMA, "--trace", trace))
 
+    def test_a_curve_has_a_row_for_each_rate(self):
+        words = ["-m", "llama-3.1-8b", "--hw", "h100-sxm", "--slo", "ttft.p99=1s,tpot.p95=30ms", "--requests", "400"]
+        rows = self.json("serve", *words, "--rate", "2,8,32")["rows"]
+        self.assertEqual([row["rate"] for row in rows], [2, 8, 32])
+        for row in rows:
+            alone = json.loads(self.run_program("serve", *words, "--rate", str(row["rate"]), "--json").stdout)
+            self.assertEqual(row["ttft_p99_s"], alone["ttft_s"]["p99"])
+            self.assertEqual(row["meets"], all(bound["met"] for bound in alone["slo"]))
+        self.assertEqual(rows, self.json("sweep", *words, "--rate", "2,8,32")["rows"])
+        self.assertIn("knee at", self.output("serve", *words, "--rate", "2,8,32"))
+
+    def test_the_highest_rate_is_met_and_more_is_not(self):
+        words = ["serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--slo", "ttft.p99=1s,tpot.p95=30ms"]
+        best = self.json(*words, "--rate", "max")
+        self.assertTrue(all(bound["met"] for bound in best["slo"]))
+        more = json.loads(self.run_program(*words, "--rate", str(1.15 * best["inputs"]["traffic"]["rate"]), "--json").stdout)
+        self.assertFalse(all(bound["met"] for bound in more["slo"]))
+
+    def test_images_come_on_top_of_prompts(self):
+        words = ["-m", "qwen2.5-vl-7b", "--hw", "h100-sxm", "--rate", "0.01", "--requests", "3", "--input", "256", "--output", "8"]
+        with_image = self.json("serve", *words, "--images", "1", "--image-size", "1024x1024")
+        # 1024 x 1024 in patches of 14 pixels, four of which are a token, and two that embrace them.
+        self.assertAlmostEqual(with_image["inputs"]["traffic"]["mean_input_tokens"], 256 + 37 * 37 + 2, delta=0)
+        alone = self.json("estimate", *words[:4], "--prompt", "256", "--gen", "2", "--images", "1", "--image-size", "1024x1024")
+        added = with_image["ttft_s"]["mean"] - self.json("serve", *words)["ttft_s"]["mean"]
+        self.assertGreater(added, alone["phases"][0]["time_s"])  # the tower's, and that of its tokens
+        self.assertLess(added, 1.2 * alone["ttft_s"])
+
     def test_what_is_wrong_is_told_by_line(self):
         for text, message in (("arrival_s,input_tokens,output_tokens\n1,10,10\n0.5,10,10\n", "3:1: '0.5' is before the request above"),
                               ("arrival_s,input_tokens,output_tokens\n1,0,10\n", "input tokens of '0'"),
