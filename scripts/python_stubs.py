@@ -16,6 +16,7 @@ WIDTH = 120
 
 HEAD = '''\
 # Written by scripts/python_stubs.py from the fields of a request.
+from concurrent.futures import Executor
 from os import PathLike
 from typing import Any, Dict, Iterator, List, Literal, Mapping, Optional, Sequence, TypeVar, Union
 
@@ -78,7 +79,7 @@ FUNCTIONS = (
     ("sweep", STEPS, "Sweep", ["where: Optional[str] = None", "top: Optional[int] = None", "by: Optional[str] = None",
                                "pareto: Union[str, Sequence[str], None] = None",
                                "columns: Union[str, Sequence[str], None] = None",
-                               "threads: Optional[int] = None"], True),
+                               "threads: Optional[int] = None", "executor: Optional[Executor] = None"], True),
     ("serve", ("serving",), "Result", [], ()),
     ("capacity", ("serving",), "Result",
      ["pd: bool = False", 'minimise: Literal["cost", "devices", "energy", None] = None',

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building and testing need, only those that are missing (sudo when not root).
+# Installs the Debian packages that building and testing need, only those that are missing (sudo when not root), and what
+# tests of the Python module take from PyPI.
 # Usage: scripts/setup.sh [build|explorer|test|check|torch] …
 set -euo pipefail
 
@@ -37,4 +38,19 @@ if [ -n "$missing" ]; then
   $root apt-get update -qq
   # shellcheck disable=SC2086
   $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+fi
+
+# Tests of the Python module have an environment of their own beside Debian's NumPy. Where PyPI cannot be reached those
+# that need it are passed over, and say so; in CI they have to run.
+case " ${*:-build} " in *" test "*) ;; *) exit 0 ;; esac
+cd "$(dirname "$0")/.."
+wanted=tests/python/requirements.txt folder=build/test-python
+if ! cmp -s "$wanted" "$folder/installed.txt"; then
+  echo "installing: $wanted into $folder"
+  if /usr/bin/python3 -m venv --clear --system-site-packages "$folder" && "$folder/bin/pip" install -q -r "$wanted"; then
+    cp "$wanted" "$folder/installed.txt"
+  else
+    echo "setup.sh: $wanted could not be installed" >&2
+    [ -z "${CI:-}" ] || exit 1
+  fi
 fi

@@ -13,6 +13,7 @@ memory in bytes, rates per second.
 Errors: BadInput (a ValueError) for a wrong name, value, keyword or file; DoesNotFit with hints what would; Failed (a
 RuntimeError) for what lies outside the input. All have `errors`.
 """
+import functools as _functools
 import json as _json_module
 import math as _math
 import os as _os
@@ -155,7 +156,8 @@ def explain(model=None, hw=None, number=None, **options):
     return _call(_library.call, "explain", request, own=("number",))
 
 
-def sweep(model=None, hw=None, *, where=None, top=None, by=None, pareto=None, columns=None, threads=None, **options):
+def sweep(model=None, hw=None, *, where=None, top=None, by=None, pareto=None, columns=None, threads=None,
+          executor=None, **options):
     """Every combination of lists of values: sweep("qwen-7b", ["rtx4090", "h100"], batch=[1, 2, 4]). A text may be a
     list as the program takes it: batch="1-128*2". A value that is a list itself is in a second one: options=[["all",
     "no_flash"], "none"].
@@ -164,13 +166,20 @@ def sweep(model=None, hw=None, *, where=None, top=None, by=None, pareto=None, co
     the columns, as a list, of which the Pareto front is kept. columns: which are wanted, in which order. threads: all
     cores by default. Ctrl-C ends it.
 
+    executor: a concurrent.futures.Executor that computes parts of it, wherever it likes (docs/python.md); threads are
+    then those of a part, one by default. What is returned is the same.
+
     Returns a Sweep. Points that cannot be estimated have the reason in the column `error` and make a warning; what does
     not fit has fits False and NaN for times. Raises BadInput.
     """
     own = {"where": where, "top": top, "by": by, "pareto": pareto, "columns": columns, "threads": threads}
     request = _request(model, hw, options, axes=True)
     request.update((key, value) for key, value in own.items() if value is not None)
-    result = _call(_library.call_long, "sweep", request, Sweep, own=own)
+    how = _library.call_long
+    if executor is not None:
+        from . import _parts
+        how = _functools.partial(_parts.call, executor)
+    result = _call(how, "sweep", request, Sweep, own=own)
     if result.errors:
         first = _errors.in_keywords(result.errors[0], _keys())
         _warnings.warn(f"{len(result.errors)} points failed; the first: {first}", stacklevel=2)

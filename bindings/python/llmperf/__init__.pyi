@@ -1,4 +1,5 @@
 # Written by scripts/python_stubs.py from the fields of a request.
+from concurrent.futures import Executor
 from os import PathLike
 from typing import Any, Dict, Iterator, List, Literal, Mapping, Optional, Sequence, TypeVar, Union
 
@@ -588,6 +589,7 @@ def sweep(
     pareto: Union[str, Sequence[str], None] = None,
     columns: Union[str, Sequence[str], None] = None,
     threads: Optional[int] = None,
+    executor: Optional[Executor] = None,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
     assume: Optional[Many[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]]] = None,

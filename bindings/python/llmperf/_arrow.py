@@ -4,6 +4,8 @@ import ctypes
 import errno
 import itertools
 
+from ._library import NUMBERS, TEXTS, TRUTHS
+
 _pointer = ctypes.c_void_p
 
 
@@ -132,3 +134,62 @@ def stream_capsule(handle):
     number = next(_numbers)
     _reading[number] = {"handle": handle, "done": False}
     return _capsule(Stream(_get_schema, _get_next, _get_last_error, ctypes.cast(_release_stream, _pointer), number))
+
+
+# ---- Columns that are not the library's. What a structure needs stands in `_filled` until it is released.
+_filled = {}
+
+
+def _releaser(kind):
+    @_release
+    def release(address):
+        structure = kind.from_address(address)
+        for i in range(structure.n_children):
+            _release_at(structure.children[i].contents)
+        structure.release = None
+        del _filled[structure.private_data]
+    return release
+
+
+_releasers = {kind: _releaser(kind) for kind in (Schema, Array)}
+
+
+def _structure(kind, children=(), buffers=(), **fields):
+    pointers = (ctypes.POINTER(kind) * len(children))(*map(ctypes.pointer, children))
+    addresses = (_pointer * len(buffers))(*(buffer and ctypes.addressof(buffer) for buffer in buffers))
+    if kind is Array:
+        fields.update(n_buffers=len(buffers), buffers=addresses)
+    number = next(_numbers)
+    _filled[number] = (children, pointers, buffers, addresses, fields)
+    return kind(n_children=len(children), children=pointers, release=ctypes.cast(_releasers[kind], _pointer),
+                private_data=number, **fields)
+
+
+def _copied(data):
+    return (ctypes.c_char * (len(data) + 1)).from_buffer_copy(data + b"\0")
+
+
+def _bits(truths):
+    """One each, the first lowest."""
+    text = "".join("1" if truth else "0" for truth in truths)[::-1]
+    return _copied(int(text or "0", 2).to_bytes((len(text) + 7) // 8, "little"))
+
+
+def _column(kind, values):
+    there = [value is not None and value == value for value in values]
+    if kind == TEXTS:
+        texts = [(value or "").encode() for value in values]
+        ends = itertools.accumulate(map(len, texts), initial=0)
+        data = [(ctypes.c_int64 * (len(texts) + 1))(*ends), _copied(b"".join(texts))]
+    else:
+        data = [_bits(value == 1 for value in values) if kind == TRUTHS else _copied(bytes(values))]
+    return _structure(Array, length=len(values), null_count=there.count(False), buffers=[_bits(there), *data])
+
+
+def fill(kinds, columns, schema, array):
+    """The structures at two addresses, of columns of a kind each: lists of texts, arrays of numbers."""
+    formats = {NUMBERS: b"g", TRUTHS: b"b", TEXTS: b"U"}
+    fields = [_structure(Schema, format=formats[kind], name=name.encode(), flags=2) for name, kind in kinds]
+    arrays = [_column(kind, values) for (_, kind), values in zip(kinds, columns)]
+    _move(_structure(Schema, fields, format=b"+s", name=b""), Schema, schema)
+    _move(_structure(Array, arrays, buffers=[None], length=len(columns[0])), Array, array)

@@ -158,14 +158,15 @@ def call(command, request):
     return Handle(_commands[command](_shared, request, len(request)))
 
 
-def call_long(command, request):
+def call_long(command, request, stop=False):
     """The same, which Ctrl-C ends: Python runs signal handlers between its own instructions, so the main thread waits
-    here while another one computes."""
+    here while another one computes. `stop`: the work is ended as soon as it begins; what a result says without it, and
+    what is wrong with the request, is there all the same."""
     try:
         session = _idle.pop()
     except IndexError:
         session = _open()
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() and not stop:
         handle = Handle(_commands[command](session, request, len(request)))
         _idle.append(session)
         return handle
@@ -180,7 +181,8 @@ def call_long(command, request):
 
     threading.Thread(target=compute, name="llmperf", daemon=True).start()
     try:
-        done.wait()
+        while not done.wait(0.001 if stop else None):
+            _interrupt(session)
     except BaseException:
         while not done.is_set():  # more than once: it may not have begun
             _interrupt(session)
