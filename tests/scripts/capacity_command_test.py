@@ -108,7 +108,7 @@ class Capacity(ProgramTest):
         self.assertAlmostEqual(served["ttft_s"]["p99"], best["at"]["ttft_p99_s"], delta=0.02 * best["at"]["ttft_p99_s"])
 
     def test_the_rate_that_is_listed_is_one_that_serve_meets(self):
-        words = ["-m", "llama-3.1-8b", "--input", "lognormal:1155:0.8", "--output", "lognormal:211:0.7", "--prefix", "512", "--hw", "h100-sxm"]
+        words = ["-m", "llama-3.1-8b", "--input", "lognormal:1155:0.8", "--output", "lognormal:211:0.7", "--prefix", "512", "--hw", "h100-sxm", "--weights", "bf16"]
         listed = self.json("capacity", *words, "--tp", "1", "--rate", "4", "--slo", "ttft.p99=1s,tpot.p99=50ms")["candidates"][0]
         for factor, meets in ((1, True), (1.15, False)):
             served = self.json("serve", *words, "--rate", f"{factor * listed['max_requests_per_second']:.6g}")
@@ -134,7 +134,7 @@ class Capacity(ProgramTest):
         self.assertEqual(power, sorted(power))
 
     def test_prompts_and_decode_apart(self):
-        found = self.candidates("--hw", "h100-sxm", "--tp", "1", "--pd")
+        found = self.candidates("--hw", "h100-sxm", "--tp", "1", "--weights", "bf16", "--pd")
         apart = [c for c in found if c["decode_replicas"] > 0]
         self.assertEqual(len(apart), 1)
         self.assertEqual(apart[0]["devices"], apart[0]["replicas"] + apart[0]["decode_replicas"])
@@ -148,7 +148,7 @@ class Capacity(ProgramTest):
         self.assertFalse(any(c["meets"] for c in document["candidates"]))
 
     def test_a_model_without_room_binds_memory(self):
-        first, = self.json("capacity", "-m", "llama-3.1-70b", "--rate", "1", "--slo", "ttft.p99=10s", "--hw", "rtx4090",
+        first, = self.json("capacity", "-m", "llama-3.1-70b", "--rate", "1", "--slo", "ttft.p99=10s", "--weights", "bf16", "--hw", "rtx4090",
                            "--tp", "1", status=INFEASIBLE)["candidates"]
         self.assertEqual(first["binding"], "memory")
 
@@ -219,7 +219,7 @@ class Capacity(ProgramTest):
                 self.assert_error(self.run_program(*ASKED, *extra, *words.split()), USAGE, fragment)
 
     def test_requests_that_are_too_long(self):
-        long = ("capacity", "-m", "llama-3.1-8b", "--rate", "2", "--slo", "ttft.p99=9s", "--hw", "h100-sxm,l40s", "--tp", "1")
+        long = ("capacity", "-m", "llama-3.1-8b", "--rate", "2", "--slo", "ttft.p99=9s", "--hw", "h100-sxm,l40s", "--tp", "1", "--weights", "bf16")
         self.assert_error(self.run_program(*long, "--input", "200000"), USAGE, "131,072", "is made for")
         found = self.json(*long, "--kv-blocks", "40", status=INFEASIBLE)["candidates"]
         self.assertEqual([c["binding"] for c in found], ["length", "length"])

@@ -181,7 +181,8 @@ def estimate(
     # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
     # [the whole prompt]
     prefill_chunk: Optional[Count] = None,
-    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`
+    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`,
+    # or of `input`
     images: Optional[Count] = None,
     # of an image in pixels, before the model scales it
     image_size: Optional[Text] = None,
@@ -274,6 +275,10 @@ def estimate(
     dp: Optional[Count] = None,
     # devices that share the routed experts
     ep: Optional[Count] = None,
+    # experts that are held a second time, so that `ep` may divide what there then is
+    redundant_experts: Optional[Count] = None,
+    # devices of `ep` that hold the shared expert and no others [every device holds it]
+    shared_expert_ranks: Optional[Count] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
@@ -389,7 +394,8 @@ def explain(
     # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
     # [the whole prompt]
     prefill_chunk: Optional[Count] = None,
-    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`
+    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`,
+    # or of `input`
     images: Optional[Count] = None,
     # of an image in pixels, before the model scales it
     image_size: Optional[Text] = None,
@@ -482,6 +488,10 @@ def explain(
     dp: Optional[Count] = None,
     # devices that share the routed experts
     ep: Optional[Count] = None,
+    # experts that are held a second time, so that `ep` may divide what there then is
+    redundant_experts: Optional[Count] = None,
+    # devices of `ep` that hold the shared expert and no others [every device holds it]
+    shared_expert_ranks: Optional[Count] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
@@ -604,7 +614,8 @@ def sweep(
     # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
     # [the whole prompt]
     prefill_chunk: Optional[Many[Count]] = None,
-    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`
+    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`,
+    # or of `input`
     images: Optional[Many[Count]] = None,
     # of an image in pixels, before the model scales it
     image_size: Optional[Many[Text]] = None,
@@ -697,6 +708,10 @@ def sweep(
     dp: Optional[Many[Count]] = None,
     # devices that share the routed experts
     ep: Optional[Many[Count]] = None,
+    # experts that are held a second time, so that `ep` may divide what there then is
+    redundant_experts: Optional[Many[Count]] = None,
+    # devices of `ep` that hold the shared expert and no others [every device holds it]
+    shared_expert_ranks: Optional[Many[Count]] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
     ep_dispatch: Optional[Many[Literal["bf16", "fp16", "fp8", "int8"]]] = None,
     # and their results back [the activations' type]
@@ -801,6 +816,11 @@ def serve(
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
     assume: Optional[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
+    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`,
+    # or of `input`
+    images: Optional[Count] = None,
+    # of an image in pixels, before the model scales it
+    image_size: Optional[Text] = None,
     # with `draft` the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with `verify` the
     # tokens that a step keeps on the mean
@@ -853,6 +873,10 @@ def serve(
     dp: Optional[Count] = None,
     # devices that share the routed experts
     ep: Optional[Count] = None,
+    # experts that are held a second time, so that `ep` may divide what there then is
+    redundant_experts: Optional[Count] = None,
+    # devices of `ep` that hold the shared expert and no others [every device holds it]
+    shared_expert_ranks: Optional[Count] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
@@ -944,6 +968,11 @@ def capacity(
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
     assume: Optional[Literal["llama", "yi", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl", "qwen3_vl_moe_text", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "minicpm3", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "exaone4_5_text", "exaone4_5", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "mamba", "falcon_mamba", "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "baichuan", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
+    # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of `prompt`,
+    # or of `input`
+    images: Optional[Count] = None,
+    # of an image in pixels, before the model scales it
+    image_size: Optional[Text] = None,
     # with `draft` the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with `verify` the
     # tokens that a step keeps on the mean
@@ -996,6 +1025,10 @@ def capacity(
     dp: Optional[Count] = None,
     # devices that share the routed experts
     ep: Optional[Count] = None,
+    # experts that are held a second time, so that `ep` may divide what there then is
+    redundant_experts: Optional[Count] = None,
+    # devices of `ep` that hold the shared expert and no others [every device holds it]
+    shared_expert_ranks: Optional[Count] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
