@@ -137,12 +137,10 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
 
 void describe_serve(Command& command) {
   ServeFlags& flags = answers(command, serve_answer, Traced::yes);
-  const request::Field& rate = request::field("rate");
-  Flag& rates =
-      command.add("--rate", flags.rate, std::string(rate.type),
-                  std::string(rate.about) + "; several, such as 1-32*2, are a curve; max: the highest within --slo");
-  rates.group = rate.group;
   add_request(command, flags, "s");
+  Flag& rate = *command.find("--rate");
+  rate.about += "; several, such as 1-32*2, are a curve; max: the highest within --slo";
+  rate.set = [&flags](const std::string& text) { flags.rate = text; };
   command.find("--model")->unless = "--request --from";
   command
       .add("--from", flags.from, "COMMAND",

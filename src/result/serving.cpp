@@ -602,10 +602,10 @@ Type fields_of(Fields<Candidate> f) {
       .of<&C::requests_per_second>("requests_per_second: requests/s of the fleet",
                                    "of all replicas that a fleet has room for, at most; null: no fleet was given")
       .when([](const C& c) { return c.requests_per_second > 0; })
-      .of("tokens_per_second_per_user: tokens/s of a user", "generated, one over its mean TPOT; null: not simulated",
+      .of("tokens_per_second_per_user", "generated, one over its mean TPOT; null: not simulated",
           [](const C& c) { return 1 / c.at->tpot.mean; })
       .when([](const C& c) { return c.at && c.at->tpot.mean > 0; })
-      .of<&C::tokens_per_second_per_device>("tokens_per_second_per_device: tokens/s of a device",
+      .of<&C::tokens_per_second_per_device>("tokens_per_second_per_device",
                                             "generated, at the rate; null: it does not meet the bounds")
       .when([](const C& c) { return c.meets; })
       .of<&C::ceiling>("ceiling_requests_per_second: requests/s in closed form",

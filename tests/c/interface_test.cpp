@@ -252,8 +252,9 @@ TEST_CASE("traffic and capacity are answered, and missed bounds have their statu
           R"({"model": "qwen-7b", "hw": "rtx4090", "rate": 1, "requests": 20, "slo": "ttft.p99=1us"})");
   CHECK(llmperf_status(served.get()) == 4);
   CHECK(Json::parse(json_of(served))["schema"] == "llmperf.serve");
-  const Result found = ask(llmperf_capacity, session,
-                           R"({"model": "qwen-7b", "hw": ["rtx4090"], "tp": [1], "rate": 1, "slo": "ttft.p99=5s"})");
+  const Result found = ask(
+      llmperf_capacity, session,
+      R"({"model": "qwen-7b", "hw": ["rtx4090"], "tp": [1], "weights": ["bf16"], "rate": 1, "slo": "ttft.p99=5s"})");
   CHECK(llmperf_status(found.get()) == 0);
   CHECK(Json::parse(json_of(found))["candidates"].size() == 1);
 }
