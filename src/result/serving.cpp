@@ -599,7 +599,7 @@ Type fields_of(Fields<Candidate> f) {
           "max_requests_per_second: requests/s at most",
           "that a replica takes within the bounds; with prompts and decode apart `rate`, which all of them take; 0: "
           "the bounds are missed at any rate")
-      .of<&C::requests_per_second>("requests_per_second: requests/s of the fleet",
+      .of<&C::requests_per_second>("fleet_requests_per_second: requests/s of the fleet",
                                    "of all replicas that a fleet has room for, at most; null: no fleet was given")
       .when([](const C& c) { return c.requests_per_second > 0; })
       .of("tokens_per_second_per_user", "generated, one over its mean TPOT; null: not simulated",

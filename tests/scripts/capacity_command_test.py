@@ -35,13 +35,13 @@ class Capacity(ProgramTest):
     def test_a_fleet_takes_the_highest_rate(self):
         document = self.json(*self.DEEPSEEK, "--fleet", "16xh200-sxm")
         met = [c for c in document["candidates"] if c["meets"]]
-        rates = [c["requests_per_second"] for c in met]
+        rates = [c["fleet_requests_per_second"] for c in met]
         self.assertEqual(rates, sorted(rates, reverse=True))
         self.assertEqual(document["rate"], rates[0])
         for c in met:
             self.assertLessEqual(c["devices"], 16)
-            self.assertAlmostEqual(c["requests_per_second"], c["replicas"] * c["max_requests_per_second"])
-            self.assertAlmostEqual(c["tokens_per_second_per_device"], c["requests_per_second"] * 500 / c["devices"])
+            self.assertAlmostEqual(c["fleet_requests_per_second"], c["replicas"] * c["max_requests_per_second"])
+            self.assertAlmostEqual(c["tokens_per_second_per_device"], c["fleet_requests_per_second"] * 500 / c["devices"])
 
     def test_an_api_is_cheaper_below_the_break_even(self):
         document = self.json(*self.DEEPSEEK, "--hw", "h200-sxm", "--rate", "4", "--price", "2", "--api-price", "0.5,2")

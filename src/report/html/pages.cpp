@@ -264,8 +264,9 @@ void capacity_cards(Cards& c) {
   if (const Json* next = find(c.document_, "candidates.1")) {
     if (const auto beyond = find_number(*next, "beyond_best")) {
       const std::string what = c.labels_.value("minimise", find_text(c.document_, "minimise"));
+      const char* than = find_text(c.document_, "minimise") == "rate" ? "less_of" : "more_of";
       const std::string more =
-          *beyond > 0 ? c.labels_.text("more_of", {format_share(*beyond), what}) : c.labels_.text("same_of", {what});
+          *beyond > 0 ? c.labels_.text(than, {format_share(*beyond), what}) : c.labels_.text("same_of", {what});
       candidate_card(c, c.labels_.text("runner_up"), *next, more, Tone::plain);
     }
   }
@@ -523,7 +524,9 @@ Json candidate_row(const Json& candidate, bool meets, const Labels& labels) {
   }
   take({"hardware"});
   row["replicas"] = replicas_text(candidate, labels);
-  take({"cost_per_hour", "weights", "engine", "devices", "cost_per_million_output_tokens"});
+  take(
+      {"fleet_requests_per_second", "cost_per_hour", "weights", "engine", "devices", "cost_per_million_output_tokens"});
+  take({"tokens_per_second_per_user", "tokens_per_second_per_device"});
   bounds();
   take({"max_requests_per_second", "binding", "beyond_best", "pareto"});
   for (const char* key : {"ttft_mean_s", "tpot_mean_s", "e2e_mean_s", "mean_batch", "utilisation"}) {

@@ -91,17 +91,21 @@ function optionOf(rows, asked, {x, y, colour}, moving, colours) {
   };
 }
 
-// What serves a rate: what each costs (or what else is least) and how long a request takes, with the front of both.
+// What serves a rate: what each costs (or what else is least) and how long a request takes, with the front of both. Of
+// a fleet what a user and what a device gets.
 export function capacityFront() {
   const rows = (result.candidates ?? []).filter(one => one.meets && one.at).map(one => ({...one, ...one.at}));
-  const better = 'lower';
-  const x = {name: {devices: 'devices', energy: 'power_w'}[result.minimise] ?? 'cost_per_hour', better};
+  const fleet = result.minimise === 'rate';
+  const better = fleet ? 'higher' : 'lower';
+  const least = {devices: 'devices', energy: 'power_w', rate: 'tokens_per_second_per_user'};
+  const x = {name: least[result.minimise] ?? 'cost_per_hour', better};
+  const y = {name: fleet ? 'tokens_per_second_per_device' : 'e2e_mean_s', better};
   if (new Set(rows.map(row => row[x.name]).filter(Number.isFinite)).size < 2) return null;
   const colour = {column: 'hardware', values: [...new Set(rows.map(row => row.hardware))]};
   const told = ['hardware', 'replicas', 'plan', 'weights', 'engine'].map(column => ({column}));
   return {
     height: 360,
-    option: colours => optionOf(rows, null, {x, y: {name: 'e2e_mean_s', better}, colour}, told, colours),
+    option: colours => optionOf(rows, null, {x, y, colour}, told, colours),
   };
 }
 
