@@ -29,7 +29,8 @@ std::string data(const std::string& name) {
 
 std::set<std::string> flags_of(const std::string& engine) {
   std::set<std::string> flags;
-  for (const std::string_view line : split(data(engine + ".txt"), '\n')) {
+  const std::string text = data(engine + ".txt");
+  for (const std::string_view line : split(text, '\n')) {
     if (line.starts_with('-')) flags.emplace(line);
   }
   return flags;
