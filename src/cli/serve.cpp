@@ -39,7 +39,7 @@ double number_of(const points::Row& row, const std::vector<std::string>& columns
 
 // Latency against load: a sweep of the rate alone. The knee is where tokens per second over the mean latency of a
 // request are most (Kleinrock's power).
-Answer curve_answer(const request::Request& asked, std::vector<std::string> rates) {
+Answer curve_answer(const request::Request& asked, const std::vector<std::string>& rates) {
   std::vector<service::Swept> fields;
   for (const request::Field& field : request::fields()) {
     if (field.name == "rate") {
