@@ -39,7 +39,7 @@ double number_of(const points::Row& row, const std::vector<std::string>& columns
 
 // Latency against load: a sweep of the rate alone. The knee is where tokens per second over the mean latency of a
 // request are most (Kleinrock's power).
-Answer curve_answer(const request::Request& asked, const std::vector<std::string>& rates) {
+Answer curve_answer(request::Request asked, const std::vector<std::string>& rates, std::vector<std::string> notes) {
   std::vector<service::Swept> fields;
   for (const request::Field& field : request::fields()) {
     if (field.name == "rate") {
@@ -65,9 +65,12 @@ Answer curve_answer(const request::Request& asked, const std::vector<std::string
     return {.status = kExitInterrupted};
   }
   for (const points::Row& row : result.rows) {
-    const points::Cell& error = row[result.columns.size() - 1];
-    if (error.kind != points::Cell::Kind::none) throw Error::bad_input(error.text);
+    if (row[result.columns.size() - 1].kind == points::Cell::Kind::none) continue;
+    // By itself it is told as any run.
+    set(asked, request::field("rate"), rates[static_cast<std::size_t>(&row - result.rows.data())]);
+    const service::Served failed(asked, sources, {.drawn = false, .banded = false});
   }
+  result.notes = std::move(notes);
   const points::Row* knee = nullptr;
   const points::Row* highest = nullptr;
   const auto power = [&](const points::Row& row) {
@@ -87,6 +90,8 @@ Answer curve_answer(const request::Request& asked, const std::vector<std::string
   return {report::sweep_report(result)};
 }
 
+constexpr const char* kHelp = "llmperf serve --help says what it takes";
+
 Answer serve_answer(const ServeFlags& flags, const Context& context) {
   if (flags.emit) check_emit(context);
   const ReadLaunch read = flags.from.empty() ? ReadLaunch() : read_from(flags.from);
@@ -94,11 +99,19 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
   const bool highest = flags.rate == "max";
   const std::vector<std::string> rates = highest ? std::vector<std::string>() : rates_of(flags.rate);
   if (highest) asked.rate = 1;
-  if (rates.size() == 1) set(asked, request::field("rate"), rates.front());
-  if (rates.size() > 1) return curve_answer(asked, rates);
-  service::check_complete(asked, "llmperf serve --help says what it takes");
+  if (!rates.empty()) set(asked, request::field("rate"), rates.front());
   request::Sources sources;
-  if (flags.emit) return emitted(asked, sources, *flags.emit, asked.replicas.value_or(1));
+  if (flags.emit) {
+    service::check_complete(asked, kHelp);
+    return emitted(asked, sources, *flags.emit, asked.replicas.value_or(1));
+  }
+  if (rates.size() > 1) {
+    if (context.output->wants(report::Format::trace)) {
+      throw Error::bad_input("--rate: a curve has no steps to draw", "a single rate");
+    }
+    return curve_answer(std::move(asked), rates, read.notes);
+  }
+  service::check_complete(asked, kHelp);
   const InterruptGuard guard;
   if (highest) asked.rate = service::highest_rate(asked, sources, &interruption());
   std::optional<Progress> progress(std::in_place);

@@ -322,9 +322,9 @@ Type fields_of(Fields<Serving> f) {
       .of<&S::notes>("notes", "substitutions, as text");
 }
 
-std::optional<bool> ServingRow::meets() const {
-  if (of->slo.empty()) return std::nullopt;
-  return std::ranges::all_of(of->bounds(), [](const ServedBound& b) { return b.met(); });
+std::optional<bool> Serving::meets() const {
+  if (slo.empty()) return std::nullopt;
+  return std::ranges::all_of(bounds(), [](const ServedBound& b) { return b.met(); });
 }
 
 Type fields_of(Fields<ServingRow> f) {
@@ -338,7 +338,7 @@ Type fields_of(Fields<ServingRow> f) {
       .of("plan", "of a replica", [](const R& r) { return graph::to_text(r.of->setup->execution.plan); })
       .of("devices", "of all replicas", [](const R& r) { return r.of->deployed->devices; })
       .of<&R::steady>("stable", "false: the queue grows without end, and times of whole requests say nothing")
-      .of<&R::meets>("meets", "whether every bound of `slo` is met; null: nothing was promised")
+      .of<&R::of, &Serving::meets>("meets", "whether every bound of `slo` is met; null: nothing was promised")
       .of<&R::summary, &S::requests_per_second>("requests_per_second", "that end")
       .of<&R::summary, &S::output_tokens_per_second>("output_tokens_per_second", "of all devices")
       .of("tokens_per_second_per_device", "generated",

@@ -102,6 +102,7 @@ struct Serving : Answer {
 
   Measured measured() const { return {&study->summary, traffic.endless}; }
   std::vector<ServedBound> bounds() const;
+  std::optional<bool> meets() const;  // whether each of them is met; none: nothing was promised
   std::optional<double> cost_per_hour() const;
   std::optional<double> power_w() const;  // of all boards at most
   std::optional<double> joules_per_output_token() const;
@@ -114,7 +115,6 @@ struct ServingRow {
   const Serving* of;
   const serving::Summary& summary() const { return of->study->summary; }
   bool steady() const { return of->measured().steady(); }
-  std::optional<bool> meets() const;  // nothing was promised: none
 };
 Type fields_of(Fields<ServingRow> f);
 

@@ -44,6 +44,13 @@ void describe_steps(estimate::Estimator& estimator, const serving::Summary& s, c
                   {"decode", decode ? decode : band_of(result.prompts, "decode", false)}};
 }
 
+// What a request's traffic is sent to: of requests as long as those that one seed makes.
+serving::Deployed deployed_for(const request::Traffic& traffic, const serving::EngineSettings& settings,
+                               const estimate::Setup& setup, const serving::Workload& sent) {
+  const auto tokens = std::llround(sent.mean_input() + sent.mean_output());
+  return serving::deploy(setup, settings, traffic.replicas, tokens);
+}
+
 }  // namespace
 
 Served::Served(const request::Request& request, request::Sources& sources, const ServeOptions& options)
@@ -53,8 +60,7 @@ Served::Served(const request::Request& request, request::Sources& sources, const
   const serving::EngineSettings settings = serving::choose_engine(traffic_.engine, setup);
   const auto sent = [&](std::uint64_t seed) { return requests_of(traffic_, seed, resolved_->model(), settings); };
   serving::Workload first = sent(traffic_.load.seed);
-  deployed_ = std::make_unique<serving::Deployed>(
-      serving::deploy(setup, settings, traffic_.replicas, std::llround(first.mean_input() + first.mean_output())));
+  deployed_ = std::make_unique<serving::Deployed>(deployed_for(traffic_, settings, setup, first));
   if (traffic_.load.extends) {
     traffic_.load.requests = serving::judge(deployed_->deployment, traffic_.load, {}, false, options.stop).requests;
     first = sent(traffic_.load.seed);
@@ -79,6 +85,7 @@ Served::Served(const request::Request& request, request::Sources& sources, const
       },
       traffic_.load.seed, traffic_.seeds,
       [&](const serving::Summary& s) {
+        if (!options.banded) return serving::StepBand{};
         describe_steps(estimator, s, first, result);
         const auto p90 = [](const std::optional<result::BandOf>& band) { return band ? band->band.p90 : 0; };
         return serving::StepBand{p90(result.bands[0].second), p90(result.bands[1].second)};
@@ -117,11 +124,9 @@ double highest_rate(request::Request request, request::Sources& sources, const s
   const std::unique_ptr<request::Resolved> resolved = request::resolve_serving(request, sources);
   const request::Traffic traffic = request::read_traffic(*resolved);
   const estimate::Setup& setup = std::get<request::Generation>(resolved->work).estimator->setup();
-  const serving::Workload first =
-      requests_of(traffic, traffic.load.seed, resolved->model(), serving::choose_engine(traffic.engine, setup));
-  const serving::Deployed deployed =
-      serving::deploy(setup, serving::choose_engine(traffic.engine, setup), traffic.replicas,
-                      std::llround(first.mean_input() + first.mean_output()));
+  const serving::EngineSettings settings = serving::choose_engine(traffic.engine, setup);
+  const serving::Workload sent = requests_of(traffic, traffic.load.seed, resolved->model(), settings);
+  const serving::Deployed deployed = deployed_for(traffic, settings, setup, sent);
   const serving::Capacity found = serving::max_rate(deployed, traffic.load, traffic.slo, {.stop = stop});
   if (found.requests_per_second <= 0) {
     throw Error::infeasible(fmt::format("`rate` max: a request alone misses a bound ({})", name(found.binding)),
@@ -140,10 +145,7 @@ std::string Served::progress_text() const {
              : fmt::format("{} of {} seeds were done, the band was not", study_->seeds.size(), traffic_.seeds);
 }
 
-bool Served::misses() const {
-  const auto bounds = result_->bounds();
-  return std::any_of(bounds.begin(), bounds.end(), [](const result::ServedBound& bound) { return !bound.met(); });
-}
+bool Served::misses() const { return !result_->meets().value_or(true); }
 
 std::string Served::json() const { return with_request(result::document("llmperf.serve", *result_), resolved_->asked); }
 

@@ -14,7 +14,8 @@
 namespace llmperf::service {
 
 struct ServeOptions {
-  bool drawn = true;  // the timeline and percentiles, which documents and traces have
+  bool drawn = true;   // the timeline and percentiles, which documents and traces have
+  bool banded = true;  // how far the numbers go, which takes two runs more
   const std::atomic<bool>* stop = nullptr;
   std::function<void(std::int64_t done, std::int64_t all)> progress = {};  // requests, of all runs
   std::vector<std::string> notes = {};                                     // of where the request was read

@@ -362,7 +362,7 @@ std::string Sweep::Evaluator::anew(points::Row& row) {
     for (std::size_t i = 0; i < values_.size(); ++i) set_axis(i);
     if (sweep_.workload_ == request::Workload::serve) {
       check_complete(request_, "");
-      const Served served(request_, sweep_.sources_, {.drawn = false});
+      const Served served(request_, sweep_.sources_, {.drawn = false, .banded = false});
       const result::ServingRow filled{&served.result()};
       result::fill_row(row, &filled);
       return {};

@@ -313,6 +313,12 @@ class Traces(Serve):
         self.assertEqual(rows, self.json("sweep", *words, "--rate", "2,8,32")["rows"])
         self.assertIn("knee at", self.output("serve", *words, "--rate", "2,8,32"))
 
+    def test_a_curve_fails_as_its_rates_do_by_themselves(self):
+        words = ["serve", "-m", "deepseek-v3", "--hw", "rtx4090", "--rate"]
+        alone, curve = (self.run_program(*words, rates) for rates in ("1", "1,2"))
+        self.assertEqual((curve.returncode, curve.stderr), (INFEASIBLE, alone.stderr))
+        self.assert_bad_input([*words[:2], "qwen-7b", *words[3:], "1,2", "--export", "x.trace.json"], "a curve has no steps")
+
     def test_the_highest_rate_is_met_and_more_is_not(self):
         words = ["serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--slo", "ttft.p99=1s,tpot.p95=30ms"]
         best = self.json(*words, "--rate", "max")
