@@ -250,6 +250,9 @@ Describe describe_calibrate, describe_capacity, describe_compare, describe_compl
 
 // The word as a shell reads it, in quotes where it needs them.
 std::string shell_word(const std::string& word);
+// Adds to `word` what stands in the quotes that open at `at`; returns where they close, npos where they do not. Between
+// double ones a backslash takes what is special there for itself and joins lines, between single ones it does nothing.
+std::size_t read_quoted(std::string_view line, std::size_t at, std::string& word);
 // The words as a shell reads them, without what says where output goes.
 std::string command_text(std::span<const std::string> words);
 

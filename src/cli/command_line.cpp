@@ -108,6 +108,20 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
+std::size_t read_quoted(std::string_view line, std::size_t at, std::string& word) {
+  constexpr std::string_view kSpecial = "\"\\$`";
+  const char closing = line[at];
+  while (++at < line.size() && line[at] != closing) {
+    if (closing == '"' && line[at] == '\\' && at + 1 < line.size()) {
+      ++at;
+      if (line[at] == '\n') continue;
+      if (kSpecial.find(line[at]) == std::string_view::npos) word += '\\';
+    }
+    word += line[at];
+  }
+  return at < line.size() ? at : std::string_view::npos;
+}
+
 std::string command_text(std::span<const std::string> words) {
   std::string text = "llmperf";
   for (std::size_t i = 0; i < words.size(); ++i) {

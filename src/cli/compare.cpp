@@ -126,27 +126,21 @@ std::vector<std::string> shell_words(std::string_view flag, std::string_view lin
   };
   std::vector<std::string> words;
   std::optional<std::string> word;  // that has begun, if only with empty quotes
-  char closing = 0;                 // of the quote that is open
   for (std::size_t at = 0; at < line.size(); ++at) {
     const char c = line[at];
-    const bool blank = c == ' ' || c == '\t' || c == '\n';
-    if (closing == 0 && blank) {
+    if (c == ' ' || c == '\t' || c == '\n') {
       if (word) words.push_back(*std::exchange(word, std::nullopt));
       continue;
     }
     if (!word) word.emplace();
-    if (closing == 0 ? c == '\'' || c == '"' : c == closing) {
-      closing = closing == 0 ? c : '\0';
+    if (c == '\'' || c == '"') {
+      at = read_quoted(line, at, *word);
+      if (at == std::string_view::npos) fail("a quote is not closed");
       continue;
     }
-    // Between double quotes a backslash escapes only quotes and itself, between single ones nothing.
-    const bool last = at + 1 == line.size();
-    const bool escapes =
-        c == '\\' && closing != '\'' && (closing == 0 || (!last && (line[at + 1] == '"' || line[at + 1] == c)));
-    if (escapes && last) fail("a backslash ends the line");
-    *word += escapes ? line[++at] : c;
+    if (c == '\\' && at + 1 == line.size()) fail("a backslash ends the line");
+    *word += c == '\\' ? line[++at] : c;
   }
-  if (closing != 0) fail("a quote is not closed");
   if (word) words.push_back(*word);
   return words;
 }

@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
-#include <iterator>
-
 #include "cli/command.h"
+#include "cli/files.h"
 #include "import/engine_log.h"
 #include "report/reports.h"
 #include "report/trace.h"
@@ -67,11 +65,8 @@ Flag& add_detail(Command& command, report::Detail& detail, const char* about) {
 namespace {
 
 request::Request read_request(const std::string& path) {
-  if (path == "-") {
-    const std::string text(std::istreambuf_iterator<char>(std::cin), {});
-    return request::parse_request(descriptor::parse_json(text, "(stdin)"));
-  }
-  return request::parse_request(descriptor::parse_json(descriptor::read_text_file(path), path));
+  const GivenText json = read_given(path);
+  return request::parse_request(descriptor::parse_json(json.text, json.name));
 }
 
 }  // namespace

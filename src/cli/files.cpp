@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -227,6 +229,11 @@ void PartialFile::commit() {
   const int error = errno;
   keep(!was_removed);
   fail(error);
+}
+
+GivenText read_given(const std::string& path, std::size_t most) {
+  if (path != "-") return {descriptor::read_text_file(path, most), path};
+  return {{std::istreambuf_iterator<char>(std::cin), {}}, "(stdin)"};
 }
 
 }  // namespace llmperf::cli

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "descriptor/node.h"
+
 namespace llmperf::cli {
 
 // Those that end a program unless it says otherwise: Ctrl-C, kill, a terminal that is closed.
@@ -99,5 +101,14 @@ class WrittenFile {
  private:
   std::optional<PartialFile> file_;
 };
+
+// ---- A file that is read, or stdin, which - stands for.
+
+struct GivenText {
+  std::string text;
+  std::string name;  // for messages
+};
+// Throws Error(bad_input) for what cannot be read or is longer.
+GivenText read_given(const std::string& path, std::size_t most = descriptor::kMaxDescriptorBytes);
 
 }  // namespace llmperf::cli

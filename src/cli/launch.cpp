@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <iostream>
-#include <iterator>
 
 #include "base/text.h"
-#include "descriptor/node.h"
+#include "cli/files.h"
 
 namespace llmperf::cli {
 
@@ -32,13 +30,11 @@ Answer emitted(const request::Request& request, request::Sources& sources, Launc
 }
 
 ReadLaunch read_from(const std::string& given) {
-  if (given == "-") return read_launch({std::istreambuf_iterator<char>(std::cin), {}}, "(stdin)");
   std::error_code ignored;
   const bool one_word = words(given).size() == 1 && given.find('\n') == std::string::npos;
-  if (one_word || std::filesystem::exists(given, ignored)) {
-    return read_launch(descriptor::read_text_file(given), given);
-  }
-  return read_launch(given, "--from");
+  const bool file = one_word || std::filesystem::exists(given, ignored);
+  const GivenText launch = file ? read_given(given) : GivenText{given, "--from"};
+  return read_launch(launch.text, launch.name);
 }
 
 }  // namespace llmperf::cli

@@ -46,20 +46,12 @@ std::vector<ShellWords> shell_commands(std::string_view text) {
       if (line_end == 0 && !rest.empty()) word += rest[0], inside = true;
     } else if (c == '\'' || c == '"') {
       inside = true;
-      std::size_t at = 0;
-      for (; at < rest.size() && rest[at] != c; ++at) {
-        if (c == '"' && rest[at] == '\\' && at + 1 < rest.size()) {
-          ++at;
-          if (rest[at] == '\n') continue;
-          if (rest[at] != '"' && rest[at] != '\\' && rest[at] != '$') word += '\\';
-        }
-        word += rest[at];
-      }
-      if (at == rest.size()) {
+      const std::size_t closes = read_quoted(text, i, word);
+      if (closes == std::string_view::npos) {
         throw Error::bad_input(fmt::format("a quote is not closed: {}", quote(text.substr(i))),
                                std::string("end it with ") + c);
       }
-      i += at + 1;
+      i = closes;
     } else if (c == '#' && !inside) {
       while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
     } else if (c == '\n' || c == ';' || c == '&' || c == '|') {
@@ -91,13 +83,16 @@ struct Call {
   std::int64_t replicas = 1;
 };
 
+// "vllm" of "/usr/bin/vllm".
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 std::optional<Call> call_of(const ShellWords& words, int depth = 0) {
   const auto call = [&](EngineKind engine, std::size_t args) {
     const auto from = words.begin() + static_cast<std::ptrdiff_t>(std::min(args, words.size()));
     return Call{engine, {words.begin(), from}, {from, words.end()}};
   };
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view base = std::string_view(words[i]).substr(words[i].rfind('/') + 1);
+    const std::string_view base = last_part(words[i]);
     const std::size_t serve = i + 1 < words.size() && words[i + 1] == "serve" ? i + 2 : i + 1;
     if (base == "vllm" && serve == i + 2) return call(EngineKind::vllm, serve);
     if (base.starts_with("vllm.entrypoints") || base == "api_server.py") return call(EngineKind::vllm, serve);
@@ -115,7 +110,7 @@ std::optional<Call> call_of(const ShellWords& words, int depth = 0) {
   }
   // vLLM's images start it themselves.
   for (std::size_t i = 1; contains(words, "run") && i < words.size(); ++i) {
-    const std::string_view base = std::string_view(words[i]).substr(words[i].rfind('/') + 1);
+    const std::string_view base = last_part(words[i]);
     const bool image = words[i].find('/') != std::string::npos && words[i - 1] != "-v" && words[i - 1] != "--volume";
     if (image && !is_letter_or_digit(words[i][0])) continue;
     if (image && base.find("vllm") != std::string::npos) return call(EngineKind::vllm, i + 1);

@@ -9,6 +9,7 @@
 #include "descriptor/catalog.h"
 #include "request/resolve.h"
 #include "request/traffic.h"
+#include "result/json.h"
 #include "serving/serve.h"
 
 namespace llmperf::cli {
@@ -74,11 +75,12 @@ void add_draft(const request::Resolved& r, EngineKind kind, request::Sources& so
   if (eagle) command.remarks.push_back(fmt::format("{} stands for the head's own name", kHead));
   if (kind == EngineKind::vllm) {
     command.lines.push_back(
-        {"--speculative-config", fmt::format(R"({{"method": "{}"{}, "num_speculative_tokens": {}}})",
-                                             mtp     ? "mtp"
-                                             : eagle ? "eagle3"
-                                                     : "draft_model",
-                                             mtp ? "" : fmt::format(R"(, "model": "{}")", model), draft.tokens)});
+        {"--speculative-config",
+         fmt::format(R"({{"method": "{}"{}, "num_speculative_tokens": {}}})",
+                     mtp     ? "mtp"
+                     : eagle ? "eagle3"
+                             : "draft_model",
+                     mtp ? "" : fmt::format(R"(, "model": {})", result::quoted(model)), draft.tokens)});
     return;
   }
   if (kind != EngineKind::sglang) {
@@ -186,9 +188,15 @@ LaunchCommand command_of(const request::Resolved& r, const serving::EngineSettin
   return command;
 }
 
-std::string shell_text(const LaunchCommand& command) {
+// Of a shell, and of YAML.
+std::string comments(const LaunchCommand& command) {
   std::string text;
   for (const std::string& remark : command.remarks) text += "# " + remark + "\n";
+  return text;
+}
+
+std::string shell_text(const LaunchCommand& command) {
+  std::string text = comments(command);
   std::vector<std::string> parts;
   for (const std::string& word : command.start) parts.push_back(shell_word(word));
   text += join(parts, " ");
@@ -226,12 +234,6 @@ std::string image_of(const hardware::Device& device, const serving::EngineSettin
   return "nvcr.io/nvidia/tensorrt-llm/release:" + (s.version.empty() ? "1.2.0" : s.version);
 }
 
-std::string yaml_quoted(std::string_view word) {
-  std::string quoted = "\"";
-  for (const char c : word) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string manifest(LaunchCommand command, const hardware::Device& device, const serving::EngineSettings& s,
                      std::int64_t devices, std::int64_t node, std::int64_t replicas) {
   if (devices > node) {
@@ -244,16 +246,14 @@ std::string manifest(LaunchCommand command, const hardware::Device& device, cons
   for (const char c : to_lower(command.start.back())) name += is_letter_or_digit(c) ? c : c == '/' ? '/' : '-';
   name = fmt::format("{}-{}", name.substr(name.rfind('/') + 1, 50), serving::name(s.kind));
   const std::string image = image_of(device, s, command);
-  std::string text;
-  for (const std::string& remark : command.remarks) text += "# " + remark + "\n";
   std::vector<std::string> start;
-  for (const std::string& word : command.start) start.push_back(yaml_quoted(word));
+  for (const std::string& word : command.start) start.push_back(result::quoted(word));
   std::string args;
   command.lines.insert(command.lines.begin(), {{"--host", "0.0.0.0"}, {"--port", "8000"}});
   for (const auto& [flag, value] : command.lines) {
-    args += fmt::format("            - {}\n", yaml_quoted(value.empty() ? flag : flag + "=" + value));
+    args += fmt::format("            - {}\n", result::quoted(value.empty() ? flag : flag + "=" + value));
   }
-  return text + fmt::format(R"(apiVersion: apps/v1
+  return comments(command) + fmt::format(R"(apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {0}
@@ -282,7 +282,7 @@ spec:
   selector: {{app: {0}}}
   ports: [{{port: 8000, targetPort: 8000}}]
 )",
-                            name, replicas, image, join(start, ", "), args, plugin_of(device), devices);
+                                         name, replicas, image, join(start, ", "), args, plugin_of(device), devices);
 }
 
 }  // namespace

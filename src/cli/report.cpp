@@ -1,15 +1,11 @@
 // `llmperf report`: the HTML page of a saved result.
 #include <fmt/format.h>
 
-#include <iostream>
-#include <iterator>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
-#include "descriptor/node.h"
 #include "report/html/html.h"
 
 namespace llmperf::cli {
@@ -23,19 +19,14 @@ struct ReportFlags {
   report::Language language = report::Language::english;
 };
 
-std::string read_result(const std::string& path) {
-  if (path != "-") return descriptor::read_text_file(path, kMaxResultBytes);
-  return {std::istreambuf_iterator<char>(std::cin), {}};
-}
-
 // The page, with the file's name in what is said about it.
 std::string page_of(const std::string& path, report::Language language) {
-  const std::string json = read_result(path);
+  const GivenText json = read_given(path, kMaxResultBytes);
   try {
-    return report::render_html(json, language);
+    return report::render_html(json.text, language);
   } catch (const Error& e) {
     std::vector<Diagnostic> diagnostics = e.diagnostics();
-    for (Diagnostic& d : diagnostics) d.where.file = path == "-" ? "(stdin)" : path;
+    for (Diagnostic& d : diagnostics) d.where.file = json.name;
     throw Error(e.kind(), std::move(diagnostics));
   }
 }
