@@ -33,54 +33,48 @@ struct ParallelFlags {
 
 constexpr std::array kRecompute = {graph::Recompute::none, graph::Recompute::selective, graph::Recompute::full};
 constexpr std::array kSchedules = {graph::Schedule::one_forward, graph::Schedule::zb_h1, graph::Schedule::dualpipe};
-constexpr std::array<std::int64_t, 4> kMicroBatches = {1, 2, 4, 8};
 
 // Of a flag what it says; else what is tried under a runtime, and without one the first of it.
-template <class T, class All>
-std::vector<T> tried(const std::optional<std::vector<T>>& said, const All& all, bool predicted) {
+template <class T, std::size_t N>
+std::vector<T> tried(const std::optional<std::vector<T>>& said, const std::array<T, N>& all, bool predicted) {
   if (said) return *said;
   return {all.begin(), predicted ? all.end() : all.begin() + 1};
 }
 
 estimate::SearchSpace space_of(const ParallelFlags& f) {
   estimate::SearchSpace space;
-  const bool predicted = f.request.training && f.request.runtime && *f.request.runtime != "none";
   space.devices = f.devices;
   space.batch = f.request.batch.value_or(1);
   space.sequence = f.request.seq.value_or(2048);
   space.training = f.request.training;
   space.decode = f.request.phase == "decode";
   space.shard_embedding = request::sharded_embedding(f.request);
-  if (!space.training) return space;
-  using Sizes = std::vector<std::int64_t>;
-  const auto size = f.request.micro_batch ? std::optional(Sizes{*f.request.micro_batch}) : std::nullopt;
-  space.micro_batches = tried(size, kMicroBatches, predicted);
+  return space;
+}
+
+// What training is tried with, beside what all plans train alike: products, optimiser, loss, adapters.
+void add_training(const ParallelFlags& f, const estimate::Setup& setup, estimate::SearchSpace& space) {
+  const bool predicted = setup.profile != nullptr;
+  if (f.request.micro_batch) {
+    space.micro_batches = {*f.request.micro_batch};
+  } else if (predicted) {
+    space.micro_batches = {1, 2, 4, 8};
+  }
+  std::vector<graph::Recompute> ways = tried(f.recompute, kRecompute, predicted);
+  // Flash attention keeps no scores that could be computed again: selective would list every plan of none twice.
+  if (ways.size() > 1 && setup.execution.runtime.flash_attention) std::erase(ways, graph::Recompute::selective);
   space.options.clear();
-  graph::TrainingOptions o;
-  for (const graph::Recompute recompute : tried(f.recompute, kRecompute, predicted)) {
+  graph::TrainingOptions o = request::training_options(f.request, setup, {});
+  for (const graph::Recompute recompute : ways) {
+    o.recompute = recompute;
     for (const graph::Schedule schedule : tried(f.schedules, kSchedules, predicted)) {
+      o.schedule = schedule;
       for (o.zero = 0; o.zero <= 3; ++o.zero) {
         for (o.chunks = 1; o.chunks <= (schedule == graph::Schedule::one_forward ? kMostChunks : 1); ++o.chunks) {
-          o.recompute = recompute;
-          o.schedule = schedule;
           space.options.push_back(o);
         }
       }
     }
-  }
-  return space;
-}
-
-// What all plans train alike: products, optimiser, loss, adapters.
-void train_alike(const request::Request& request, const estimate::Setup& setup, estimate::SearchSpace& space) {
-  const graph::TrainingOptions alike = request::training_options(request, setup, {});
-  for (graph::TrainingOptions& options : space.options) {
-    graph::TrainingOptions o = alike;
-    o.recompute = options.recompute;
-    o.schedule = options.schedule;
-    o.zero = options.zero;
-    o.chunks = options.chunks;
-    options = o;
   }
 }
 
@@ -133,13 +127,7 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
         fmt::format("plans do not go with GGUF formats ({})", setup.execution.weights.name),
         "--weights bf16, fp8, int8, w8a8 or w4a16; `estimate --pp N` splits the layers of a GGUF model");
   }
-  // Flash attention keeps no scores that could be computed again: selective would list every plan of none twice.
-  const bool several = std::ranges::any_of(
-      space.options, [&](const graph::TrainingOptions& o) { return o.recompute != space.options.front().recompute; });
-  if (several && setup.execution.runtime.flash_attention) {
-    std::erase_if(space.options, [](const auto& o) { return o.recompute == graph::Recompute::selective; });
-  }
-  if (space.training) train_alike(f.request, setup, space);
+  if (space.training) add_training(f, setup, space);
   if (f.symbolic) {
     return {report::strategy_report({&setup, space.batch, space.sequence, space.devices,
                                      strategy_formulas(setup, space.batch, space.sequence, space.devices)})};

@@ -302,6 +302,12 @@ struct KeptBytes {
   std::vector<double> adapters;  // parameters of adapters, of one layer by kind
 };
 
+// Whether what was made with some options is, by those that have a part in it, what others would make.
+template <auto... Member>
+bool alike(const std::optional<graph::TrainingOptions>& made, const graph::TrainingOptions& asked) {
+  return made && ((*made.*Member == asked.*Member) && ...);
+}
+
 // Ops depend on the plan's data and pipeline axes in nothing but stage sends, which are made apart: plans that differ
 // in these alone share their passes.
 class TrainingPasses {
@@ -326,10 +332,10 @@ class TrainingPasses {
   void prepare(const TrainingScenario& s, const graph::Plan& plan, const graph::TrainingOptions& o) {
     graph::Plan local = plan;
     local.data = local.pipeline = 1;
-    const bool other = adapters_ != o.adapters || products_ != o.products;
+    using O = graph::TrainingOptions;
+    const bool other = !alike<&O::adapters, &O::products>(built_options_, o);
     if (other || group_.count != s.micro_batch || group_.new_tokens != s.sequence || local != execution_.plan) {
-      adapters_ = o.adapters;
-      products_ = o.products;
+      built_options_ = o;
       execution_.plan = local;
       group_ = {.count = s.micro_batch, .new_tokens = s.sequence, .context = 0};
       const bool framework = kernels_ == graph::Kernels::framework;
@@ -343,9 +349,7 @@ class TrainingPasses {
       backward_options_.reset();
       forward_timed_ = false;
     }
-    const bool same = kept_options_ && kept_options_->recompute == o.recompute && kept_options_->modules == o.modules &&
-                      kept_options_->products == o.products && kept_options_->recomputed_share == o.recomputed_share;
-    if (!same) keep(o);
+    if (!alike<&O::recompute, &O::modules, &O::products, &O::recomputed_share>(kept_options_, o)) keep(o);
   }
   // Times too; prepare() comes first.
   void prepare_times(const graph::TrainingOptions& o) {
@@ -367,13 +371,11 @@ class TrainingPasses {
       ++version_;
     }
     forward_timed_ = true;
-    const bool same = backward_options_ && backward_options_->recompute == o.recompute &&
-                      backward_options_->modules == o.modules &&
-                      backward_options_->recomputed_share == o.recomputed_share &&
-                      backward_options_->gradient_bits == o.gradient_bits &&
-                      backward_options_->fused_gradients == o.fused_gradients &&
-                      backward_options_->overlapped_sums == o.overlapped_sums;
-    if (same) return;
+    using O = graph::TrainingOptions;
+    if (alike<&O::recompute, &O::modules, &O::recomputed_share, &O::gradient_bits, &O::fused_gradients,
+              &O::overlapped_sums>(backward_options_, o)) {
+      return;
+    }
     graph::build_backward(forward_graph_, o, backward_graph_, kernels_);
     if (narrow) graph::narrow_products(o, stack_.quantising(o.products), backward_graph_);
     time(backward_graph_, o, backward_);
@@ -556,8 +558,7 @@ class TrainingPasses {
   Pass backward_;
   // What the above was made of.
   graph::SequenceGroup group_{.count = 0};
-  graph::Adapters adapters_;
-  graph::Products products_ = graph::Products::wide;
+  std::optional<graph::TrainingOptions> built_options_;
   std::optional<graph::TrainingOptions> kept_options_;
   bool forward_timed_ = false;
   bool graphs_ = false;

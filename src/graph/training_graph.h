@@ -20,6 +20,7 @@ constexpr std::string_view name(Recompute r) { return word_at(kRecomputeWords, s
 
 // Parts of layers that are computed again, as bits by Module; Megatron's --recompute-modules.
 LLMPERF_WORDS(Module, core_attn, mlp, moe_act, layernorm, mla_up_proj, moe, shared_experts);
+constexpr std::string_view name(Module m) { return word_at(kModuleWords, static_cast<std::size_t>(m)); }
 
 // What the products of layers multiply, in forward and backward passes; attention, head and router stay in 16 bits.
 // The recipes of 8 bits have a scale per tensor, per row, per block of 128 x 128 and per 32 elements.

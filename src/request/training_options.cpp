@@ -46,25 +46,6 @@ std::int64_t count_of(std::string_view field, std::string_view text, std::int64_
   throw Error::bad_input(fmt::format("`{}`: {} is no number from 1 to {}", field, quote(text), most));
 }
 
-constexpr auto kRecomputeWords = std::to_array<Word<graph::Recompute>>({{"none", graph::Recompute::none},
-                                                                        {"selective", graph::Recompute::selective},
-                                                                        {"full", graph::Recompute::full},
-                                                                        {"ops", graph::Recompute::ops},
-                                                                        {"modules", graph::Recompute::modules},
-                                                                        {"offload", graph::Recompute::offload}});
-constexpr auto kModuleWords = std::to_array<Word<graph::Module>>({{"core_attn", graph::Module::core_attn},
-                                                                  {"mlp", graph::Module::mlp},
-                                                                  {"moe_act", graph::Module::moe_act},
-                                                                  {"layernorm", graph::Module::layernorm},
-                                                                  {"mla_up_proj", graph::Module::mla_up_proj},
-                                                                  {"moe", graph::Module::moe},
-                                                                  {"shared_experts", graph::Module::shared_experts}});
-constexpr auto kProductWords = std::to_array<Word<graph::Products>>({{"bf16", graph::Products::wide},
-                                                                     {"fp8", graph::Products::fp8},
-                                                                     {"fp8-rowwise", graph::Products::fp8_rowwise},
-                                                                     {"fp8-block", graph::Products::fp8_block},
-                                                                     {"mxfp8", graph::Products::mxfp8},
-                                                                     {"nvfp4", graph::Products::nvfp4}});
 // Bits of state beside weights of 16 bits: a copy in fp32 and moments, or moments alone.
 constexpr auto kOptimizerWords =
     std::to_array<Word<double>>({{"adamw", 96}, {"adamw-bf16", 32}, {"adamw-8bit", 16.5}, {"sgd", 0}, {"muon", 64}});
@@ -95,10 +76,10 @@ constexpr auto kTargetWords =
 
 void read_recompute(std::string_view text, const model::Decoder& model, TrainingOptions& o) {
   const Parts parts = parts_of(text);
-  o.recompute = value_of("recompute", parts.name, kRecomputeWords);
+  o.recompute = word_of<graph::Recompute::offload>("recompute", parts.name);
   if (o.recompute == graph::Recompute::modules) {
     for (const std::string_view module : split(parts.rest.value_or(""), ',')) {
-      o.modules |= 1U << static_cast<unsigned>(value_of("recompute", trim(module), kModuleWords));
+      o.modules |= 1U << static_cast<unsigned>(word_of<graph::Module::shared_experts>("recompute", trim(module)));
     }
   } else if (parts.rest) {
     if (o.recompute != graph::Recompute::full && o.recompute != graph::Recompute::offload) {
@@ -151,7 +132,7 @@ graph::TrainingOptions training_options(const Request& q, const estimate::Setup&
   TrainingOptions o;
   read_recompute(q.recompute.value_or("none"), model, o);
   read_division(q, plan, o);
-  o.products = value_of("products", q.products.value_or("bf16"), kProductWords);
+  o.products = word_of<graph::Products::nvfp4>("products", q.products.value_or("bf16"));
   const std::string schedule = q.schedule.value_or("1f1b");
   o.schedule = value_of("schedule", schedule, kScheduleWords);
   if (q.schedule && plan.pipeline == 1) {
@@ -168,10 +149,7 @@ graph::TrainingOptions training_options(const Request& q, const estimate::Setup&
   }
   if (q.loss) {
     const Parts parts = parts_of(*q.loss);
-    o.loss = value_of(
-        "loss", parts.name,
-        std::to_array<Word<graph::Loss>>(
-            {{"plain", graph::Loss::plain}, {"chunked", graph::Loss::chunked}, {"fused", graph::Loss::fused}}));
+    o.loss = word_of<graph::Loss::fused>("loss", parts.name);
     constexpr std::int64_t kMostPieces = 1024;
     if (parts.rest && o.loss != graph::Loss::chunked) {
       throw Error::bad_input(fmt::format("`loss`: {} is not in pieces", parts.name), "chunked:8");
