@@ -177,21 +177,17 @@ void spread_lengths(const Resolved& r, Traffic& t) {
                   format_share(share), join(spread, " and ")));
 }
 
-}  // namespace
-
-namespace {
-
 // Tokens of images come on top of every prompt, and its share of the tower's time is in the steps that compute it.
 void see_images(const Resolved& r, Traffic& t) {
   if (r.asked.trace) throw Error::bad_input("`images`: a trace says what its requests have", "leave it out");
   estimate::Estimator& estimator = *std::get<Generation>(r.work).estimator;
   estimate::Scenario one = scenario_of(r.asked, r.model());
   one.batch = estimator.setup().execution.plan.data;
-  one.generate = 1;
-  const estimate::Estimate e = estimator.run(one);
   t.load.input.more = d(one.image_tokens());
-  const estimate::Phase* tower = e.phase("vision");
-  if (tower != nullptr) t.replicas.per_prompt_token = tower->time / t.load.input.mean();
+  if (one.images == 0) return;
+  estimate::Phase tower;
+  estimator.vision(one, tower);
+  t.replicas.per_prompt_token = tower.time / t.load.input.mean();
 }
 
 }  // namespace

@@ -46,6 +46,29 @@ std::vector<std::string> parts_of(const std::string& text) {
   return list;
 }
 
+// … each as a field has it; nothing where nothing is said.
+std::vector<Text> texts_of(const Text& text) {
+  std::vector<Text> list;
+  for (std::string& part : parts_of(text.value_or(""))) list.emplace_back(std::move(part));
+  return list;
+}
+
+// Of a list, else of the one that the request has, else 1.
+std::vector<std::int64_t> degrees_of(const char* field, const std::string& text, std::optional<std::int64_t> one) {
+  std::vector<std::int64_t> list;
+  for (const std::string& part : parts_of(text)) {
+    list.push_back(request::count_value(field, part, 1, graph::kMostDevices));
+  }
+  if (list.empty()) list.push_back(one.value_or(1));
+  return list;
+}
+
+// The smallest of what is tried of a model's weights, of a node's memory.
+bool fits_a_node(const model::Decoder& model, const hardware::Device& device, double bits) {
+  const double bytes = static_cast<double>(model::count_parameters(model).total) * bits / 8;
+  return !device.dram().capacity || bytes < device.dram().capacity->value * d(device.devices_per_node);
+}
+
 // Names that a list stands for; "all" are the GPUs.
 std::vector<std::string> devices_of(const std::string& text, Sources& sources) {
   if (text != "all") return parts_of(text);
@@ -349,6 +372,9 @@ void Search::read() {
   result_.asked = q;
   result_.minimise = query_.minimise;
   read_fleet();
+  if (query_.dp == "auto" && !(query_.ep + query_.pp).empty()) {
+    throw Error::bad_input("`dp` auto chooses what shares the experts, and stages", "leave out `ep` and `pp`");
+  }
   for (const std::string& part : parts_of(query_.day)) {
     constexpr double kMost = 1e6;
     result_.day.push_back(request::number_value("`day`", part, 0, kMost));
@@ -400,24 +426,6 @@ void Search::read_fleet() {
   if (fleet_.empty()) throw Error::bad_input("`fleet`: no device is named", "16xh200-sxm");
 }
 
-namespace {
-
-std::vector<std::int64_t> counts_of(const char* field, const std::string& text) {
-  std::vector<std::int64_t> list;
-  for (const std::string& part : parts_of(text)) {
-    list.push_back(request::count_value(field, part, 1, graph::kMostDevices));
-  }
-  return list;
-}
-
-// The smallest of what is tried of a model's weights, of a node's memory.
-bool fits_a_node(const model::Decoder& model, const hardware::Device& device, double bits) {
-  const double bytes = static_cast<double>(model::count_parameters(model).total) * bits / 8;
-  return !device.dram().capacity || bytes < device.dram().capacity->value * d(device.devices_per_node);
-}
-
-}  // namespace
-
 // Those that the request names; else those that are usual.
 std::vector<Search::Shape> Search::shapes(const std::string& hw, std::int64_t most) {
   const Request& q = query_.request;
@@ -434,30 +442,31 @@ std::vector<Search::Shape> Search::shapes(const std::string& hw, std::int64_t mo
   constexpr std::int64_t kNodes = 4;
   const std::int64_t wide = most > 0 ? most : kNodes * node;
   const bool automatic = query_.dp == "auto";
-  std::vector<Text> tensor;
-  for (const std::string& tp : parts_of(q.tp.value_or(""))) tensor.emplace_back(tp);
+  std::vector<Text> tensor = texts_of(q.tp);
   if (tensor.empty()) {
     for (const std::int64_t tp : powers(1, node)) tensor.emplace_back(std::to_string(tp));
   }
   if (named && !automatic) {
-    const auto or_one = [](std::vector<std::int64_t> said, const std::optional<std::int64_t>& one) {
-      if (said.empty()) said.push_back(one.value_or(1));
-      return said;
-    };
     // Devices that serve sequences of their own are no reason to try all widths of the tensor axis as well.
     const bool own = !q.tp && (q.dp.value_or(1) > 1 || !query_.dp.empty());
     if (own) tensor = {Text("1")};
+    const std::vector<std::int64_t> pipeline = degrees_of("`pp`", query_.pp, q.pp);
+    const std::vector<std::int64_t> data = degrees_of("`dp`", query_.dp, q.dp);
+    const std::vector<std::int64_t> expert = degrees_of("`ep`", query_.ep, q.ep);
     for (const Text& tp : tensor) {
-      for (const std::int64_t pp : or_one(counts_of("`pp`", query_.pp), q.pp)) {
-        for (const std::int64_t dp : or_one(counts_of("`dp`", query_.dp), q.dp)) {
-          for (const std::int64_t ep : or_one(counts_of("`ep`", query_.ep), q.ep)) list.push_back({tp, pp, dp, ep});
+      for (const std::int64_t pp : pipeline) {
+        for (const std::int64_t dp : data) {
+          for (const std::int64_t ep : expert) list.push_back({tp, pp, dp, ep});
         }
       }
     }
     return list;
   }
   for (const Text& tp : tensor) list.push_back({tp, 1, 1, 1});
-  if (model.has_experts() && q.weights.value_or("").find("q4_") == std::string::npos) {
+  const std::vector<std::string> schemes = parts_of(q.weights.value_or(""));
+  const bool dealt =
+      std::ranges::none_of(schemes, [](const std::string& w) { return model::gguf_weights(w) != nullptr; });
+  if (model.has_experts() && dealt) {
     for (const std::int64_t n : powers(2, node)) {
       if (!q.tp) list.push_back({std::to_string(n), 1, 1, n});
     }
@@ -472,8 +481,7 @@ std::vector<Search::Shape> Search::shapes(const std::string& hw, std::int64_t mo
 
 // Those that the request names; else the checkpoint's own, and of wide ones what the device multiplies in fewer bits.
 std::vector<Text> Search::weights(const std::string& hw) {
-  std::vector<Text> list;
-  for (std::string& item : parts_of(query_.request.weights.value_or(""))) list.emplace_back(std::move(item));
+  std::vector<Text> list = texts_of(query_.request.weights);
   if (!list.empty()) return list;
   list.emplace_back(std::nullopt);
   const hardware::Device& device = sources_.device(hw);
@@ -487,8 +495,7 @@ std::vector<Text> Search::weights(const std::string& hw) {
 
 void Search::list_cases() {
   const Request& q = query_.request;
-  std::vector<Text> engines;
-  for (std::string& item : parts_of(q.engine.value_or(""))) engines.emplace_back(std::move(item));
+  std::vector<Text> engines = texts_of(q.engine);
   if (engines.empty()) engines.emplace_back(std::nullopt);
   std::vector<std::pair<std::string, std::int64_t>> kinds = fleet_;
   if (kinds.empty()) {

@@ -71,6 +71,7 @@ class Capacity(ProgramTest):
     def test_what_fleets_days_and_prices_refuse(self):
         for words, message in ((("--fleet", "h200-sxm"), "no number of devices"), (("--fleet", "16xh200-sxm", "--rate", "4"), "--rate says one"),
                                (("--fleet", "8xnothing"), "nothing"), (("--day", "1,2", "--rate", "4"), "--day"), (("--day", "0,0"), "above 0"),
+                               (("--rate", "4", "--dp", "auto", "--ep", "8"), "--dp auto"),
                                (("--hw", "h100-sxm", "--rate", "1", "--api-price", "3"), "--api-price"), ((), "--fleet")):
             with self.subTest(words=words):
                 self.assert_bad_input([*self.DEEPSEEK, *words], message)
