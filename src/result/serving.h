@@ -188,7 +188,7 @@ struct DayPart {
   double rate = 0;
   std::int64_t replicas = 0;
   std::int64_t devices = 0;
-  std::optional<double> cost;  // of the part; none: no price is known
+  std::optional<double> cost = {};  // of the part; none: no price is known
 };
 // What a day costs with as many replicas as its highest rate needs all day long, and with as many as each part needs.
 struct DayPlan {

@@ -24,11 +24,13 @@ inline constexpr double kNear = 1.5;
 
 struct CapacityQuery {
   request::Request request = {};  // `hw`, `tp`, `weights` and `engine` may be lists, `hw` all
-  std::string ep, dp, pp;         // lists, or `dp` auto; else those of the request
+  std::string ep = {};            // a list, like `dp` (or auto) and `pp`; else that of the request
+  std::string dp = {};
+  std::string pp = {};
   // "16xh200-sxm,8xh100-sxm": what there is. What is asked for is then the highest rate that keeps the promise.
-  std::string fleet;
-  std::string day;             // rates of equal parts of a day: "2,1,1,4,9,7"; the highest is what is to be served
-  std::string api_price;       // "0.27,1.10": of a million tokens in and out, that own devices are held against
+  std::string fleet = {};
+  std::string day = {};        // rates of equal parts of a day: "2,1,1,4,9,7"; the highest is what is to be served
+  std::string api_price = {};  // "0.27,1.10": of a million tokens in and out, that own devices are held against
   bool disaggregated = false;  // prompts and decode on replicas of their own as well
   result::Minimise minimise = result::Minimise::cost;
   unsigned threads = 0;  // 0: as many as there are cores
