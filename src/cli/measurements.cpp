@@ -38,10 +38,11 @@ Answer calibrate_answer(const MeasuredFlags& flags, const Context& context) {
   const bool pulled = !flags.from.empty();
   if (pulled) context.refuse({"--runtime"}, "--from names the profile to start from", "give one of the two");
   const hardware::Device device = hardware::load_device(flags.beside.hardware);
+  measure::Measurements rows = read(flags, &device);
   const auto start = hardware::load_runtime_profile(device, pulled ? flags.from : flags.beside.runtime,
-                                                    hardware::UnknownRuntime::error);
+                                                    hardware::UnknownRuntime::error, measure::workload_of(rows));
   WrittenFile out(flags.out);
-  const auto result = measure::calibrate(read(flags, &device), device, start,
+  const auto result = measure::calibrate(std::move(rows), device, start,
                                          pulled ? measure::Pull::to_fitted : measure::Pull::to_defaults);
   if (flags.strict) measure::refuse_none(result.calibration.refused);
   out.commit(hardware::format_runtime_profile(result.profile));

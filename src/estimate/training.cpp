@@ -822,8 +822,8 @@ double in_flight(const graph::Plan& plan, const graph::TrainingOptions& o, std::
   const double most = d(std::min(micro_batches, plan.pipeline));
   switch (o.schedule) {
     case graph::Schedule::zb_v: return most;  // every stage alike, as 1F1B's first
-    case graph::Schedule::v_half: return std::min(most, d(plan.pipeline) / 2 + 1);
-    case graph::Schedule::v_min: return std::min(most, d(plan.pipeline) / 3 + 1);
+    case graph::Schedule::v_half: return std::min(most, d((plan.pipeline + 2) / 2));
+    case graph::Schedule::v_min: return std::min(most, d((plan.pipeline + 4) / 3));
     case graph::Schedule::dualpipe: return std::min(d(micro_batches), d(plan.pipeline + 1));
     case graph::Schedule::one_forward:
     case graph::Schedule::zb_h1: break;
@@ -1259,12 +1259,12 @@ Seconds pipeline_bubble(const graph::TrainingOptions& o, std::span<const StagePa
   const auto waits = [&](const StagePasses& t) {
     const Seconds least = std::max(t.both() - t.weights * 2, Seconds{});
     switch (o.schedule) {
-      case graph::Schedule::zb_v: return least / 2;
-      case graph::Schedule::v_half: return t.both() / 4;
-      case graph::Schedule::v_min: return t.both() * (3.0 / 8);
+      case graph::Schedule::v_half: return t.both() / 2;
+      case graph::Schedule::v_min: return t.both() * (2.0 / 3);
       case graph::Schedule::dualpipe:
         return std::max(t.both() + t.backward - t.weights * 3, Seconds{}) * (pairs / (2 * pairs + 1));
       case graph::Schedule::zb_h1:
+      case graph::Schedule::zb_v:
       case graph::Schedule::one_forward: break;
     }
     return least;
@@ -1278,15 +1278,18 @@ Seconds pipeline_bubble(const graph::TrainingOptions& o, std::span<const StagePa
   return sum - own;
 }
 
+std::string kind_of_run(const Setup& setup, const TrainingEstimate& e) {
+  const graph::TrainingOptions& o = e.options;
+  return setup.execution.model->has_experts()   ? "training experts"
+         : o.adapters.any()                     ? "training adapters"
+         : o.products == graph::Products::nvfp4 ? "training nvfp4"
+         : o.products != graph::Products::wide  ? "training narrow"
+                                                : "training";
+}
+
 std::optional<Band> band_of_run(const Setup& setup, const TrainingEstimate& e) {
   if (setup.profile == nullptr) return std::nullopt;
-  const graph::TrainingOptions& o = e.options;
-  const std::string_view kind = setup.execution.model->has_experts()   ? " experts"
-                                : o.adapters.any()                     ? " adapters"
-                                : o.products == graph::Products::nvfp4 ? " nvfp4"
-                                : o.products != graph::Products::wide  ? " narrow"
-                                                                       : "";
-  const hardware::FittedError* error = setup.profile->error_of(fmt::format("training{}", kind));
+  const hardware::FittedError* error = setup.profile->error_of(kind_of_run(setup, e));
   if (error == nullptr) error = setup.profile->error_of("training");
   return error ? std::optional(band_of(*error)) : std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "estimate/band.h"
@@ -78,7 +79,8 @@ struct TrainingEstimate : Outcome {
 //   1F1B       (p - 1) (F + B) / m              (m runs of layers a stage; arXiv 2104.04473)
 //   ZB-H1      (p - 1) (F + B - 2 W)            (arXiv 2412.19437, table 2)
 //   DualPipe   (p / 2 - 1) (F + B + B - 3 W)    (likewise; two passes side by side hide exchanges alone)
-//   ZB-V       half of ZB-H1's, V-Half a quarter and V-Min three eighths of 1F1B's: assumptions between these
+//   ZB-V       as ZB-H1, which it equals where it was measured: none only where F, B - W and W take equally long
+//   V-Half     (p - 1) (F + B) / 2, V-Min two thirds (arXiv 2405.15362, of F, B - W and W that do)
 //
 // and over unlike ones the sum over the other stages. Under 1F1B a stage runs ahead of those after it, which answer D
 // later, the sum of their F and B, by as many micro-batches as they are: it waits for those before it, for D less the
@@ -93,8 +95,10 @@ struct StagePasses {
 Seconds pipeline_bubble(const graph::TrainingOptions& options, std::span<const StagePasses> stages,
                         std::int64_t micro_batches);
 
-// How far runs like it were off under the setup's profile, by the kind of run: "training experts", "training adapters",
-// "training nvfp4", "training narrow", else "training". Nothing where the profile says nothing of training.
+// The group that errors of a profile know it by: "training experts", "training adapters", "training nvfp4",
+// "training narrow", else "training".
+std::string kind_of_run(const Setup& setup, const TrainingEstimate& estimate);
+// How far runs of its kind, else of any, were off under the setup's profile. Nothing where it says nothing of training.
 std::optional<Band> band_of_run(const Setup& setup, const TrainingEstimate& estimate);
 
 // Keeps its workspace between runs, so that a run allocates nothing once warm. One per thread. `setup` gives model,

@@ -17,6 +17,7 @@
 #include "measure/fit.h"
 #include "measure/predictor.h"
 #include "measure/serving_predictor.h"
+#include "measure/training_run.h"
 #include "measure/validation.h"
 
 namespace llmperf::measure {
@@ -41,9 +42,17 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   std::size_t foreign = 0;
   std::size_t other_era = 0;
   std::map<std::string, std::string> eras;  // that a runtime and version are of, as far as they say one
+  // The release of a stack that trains goes by the title of its profile.
+  const bool trains = profile.workload == hardware::Workload::training;
+  const std::string& own_era = trains ? profile.title : profile.engine;
   const auto era_of = [&](const Software& under) -> const std::string& {
-    return load_once(eras, under.name + '@' + under.version,
-                     [&] { return profile.engine.empty() ? "" : hardware::era_of(device, under.name, under.version); });
+    const std::string name = under.name + '@' + under.version;
+    return load_once(eras, name, [&] {
+      if (trains) {
+        return hardware::load_runtime_profile(device, name, hardware::UnknownRuntime::measured, profile.workload).title;
+      }
+      return profile.engine.empty() ? "" : hardware::era_of(device, under.name, under.version);
+    });
   };
   std::size_t doubtful = 0;
   std::size_t odd_kernels = 0;
@@ -59,7 +68,7 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
       refused->add(measurements, i, error);
       continue;
     }
-    const bool same_era = named && era == profile.engine && !era.empty();
+    const bool same_era = named && era == own_era && !era.empty();
     if (row.hardware != device.name || (named && !same_era && !runs_under(under.name, profile.name, profiles))) {
       ++foreign;
     } else if (named && !same_era && !era.empty()) {
@@ -78,7 +87,7 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
                                    device.name, profile.name));
   }
   if (other_era > 0) {
-    warnings.push_back(fmt::format("{} rows are of other versions than {}: left out", other_era, profile.engine));
+    warnings.push_back(fmt::format("{} rows are of other versions than {}: left out", other_era, own_era));
   }
   if (doubtful > 0) warnings.push_back(fmt::format("{} rows are marked untrusted: left out", doubtful));
   if (odd_kernels > 0) {
@@ -315,7 +324,7 @@ void judge(const Measurements& rows, const Calibration& c, std::span<const doubl
     warnings.push_back(fmt::format("the fit ({} off on the mean) is hardly better than the defaults ({})",
                                    percent(all.mape), percent(before)));
   }
-  if (const double simple = mape(roofline); all.mape > kSimpler * simple) {
+  if (const double simple = roofline.empty() ? 0 : mape(roofline); simple > 0 && all.mape > kSimpler * simple) {
     warnings.push_back(fmt::format("a roofline with three constants of these rows comes closer ({}) than the fit ({})",
                                    percent(simple), percent(all.mape)));
   }
@@ -382,26 +391,67 @@ Reached best_reach(const Measurements& rows, const FitProblem& bare, const std::
       *std::find_if(trials.rbegin(), trials.rend(), [&](const Reached& t) { return t.error <= kAsWell * least; }));
 }
 
+// Whether the fit keeps to the number that the start was fitted to.
+bool pulled(std::size_t parameter, const RuntimeProfile& start, Pull pull) {
+  return pull == Pull::to_fitted && start.provenance[parameter] == hardware::Provenance::fitted;
+}
+
+// What was fitted on this device goes back to where its fit began; what was on another one is where this one does.
+void forget_fit(RuntimeProfile& profile, const hardware::Device& device, Pull pull) {
+  const bool own = profile.measured_on(device);
+  for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
+    if (pulled(i, profile, pull)) continue;
+    if (profile.provenance[i] == hardware::Provenance::fitted) {
+      if (own) profile.values[i] = profile.prior[i] > 0 ? profile.prior[i] : hardware::parameter_info(i).initial;
+      profile.provenance[i] = hardware::Provenance::assumed;
+    }
+    profile.uncertainty[i] = 0;
+  }
+}
+
+FreeParameter free_parameter(std::size_t p, const RuntimeProfile& profile, const RuntimeProfile& start, Pull pull) {
+  const hardware::ParameterInfo& info = hardware::parameter_info(p);
+  // No fit knows a number better than its formula is exact.
+  constexpr double kLeastSpread = 0.05;
+  const double known = std::clamp(start.uncertainty[p], kLeastSpread, info.spread);
+  return {p, std::clamp(profile.values[p], info.min, info.max), pulled(p, start, pull) ? known : info.spread, info.min,
+          info.max};
+}
+
+// The first `count` parameters of the fit, which are the profile's.
+void take_over(const Reached& chosen, std::size_t count, const RuntimeProfile& start, Pull pull,
+               CalibrateResult& result) {
+  Calibration& c = result.calibration;
+  RuntimeProfile& profile = result.profile;
+  for (std::size_t i = 0; i < count; ++i) {
+    const FittedParameter& p = chosen.fitted.parameters[i];
+    const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
+    const double jackknife = chosen.left.spread.empty() ? 0 : chosen.left.spread[i];
+    c.parameters.push_back(
+        {info.name, std::string(info.unit), std::string(info.meaning), chosen.problem.free[i], p, jackknife});
+    profile.values[p.index] = p.value;
+    if (!pulled(p.index, start, pull)) profile.prior[p.index] = chosen.problem.free[i].prior;
+    if (p.identified != Identified::yes) continue;
+    profile.provenance[p.index] = hardware::Provenance::fitted;
+    profile.uncertainty[p.index] = std::max(p.relative_error, jackknife);
+  }
+  for (const Correlation& pair : chosen.fitted.correlations) {
+    if (std::max(pair.first, pair.second) < hardware::kAllParameters) c.correlations.push_back(pair);
+  }
+  c.residual_scale = chosen.fitted.residual_scale;
+  c.iterations = chosen.fitted.iterations;
+  c.converged = chosen.fitted.converged;
+}
+
 CalibrateResult fit_together(const Measurements& measurements, const hardware::Device& device,
                              const RuntimeProfile& start, Pull pull) {
-  const auto pulled = [&](std::size_t p) {
-    return pull == Pull::to_fitted && start.provenance[p] == hardware::Provenance::fitted;
-  };
   CalibrateResult result{.calibration = {}, .profile = start};
   Calibration& c = result.calibration;
   RuntimeProfile& profile = result.profile;
   const Measurements used = begin(measurements, device, start, c);
   std::vector<std::size_t> rows(used.rows.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
-    if (pulled(i)) continue;
-    // What was fitted on this device goes back to where its fit began; what was on another one is where this one does.
-    if (profile.provenance[i] == hardware::Provenance::fitted && start.measured_on(device)) {
-      profile.values[i] = profile.prior[i] > 0 ? profile.prior[i] : hardware::parameter_info(i).initial;
-    }
-    if (profile.provenance[i] == hardware::Provenance::fitted) profile.provenance[i] = hardware::Provenance::assumed;
-    profile.uncertainty[i] = 0;
-  }
+  forget_fit(profile, device, pull);
   // Rows that were all called one by one know nothing of kernels without that.
   const auto called = [](const Row& row) {
     const auto* op = std::get_if<OpRow>(&row.of);
@@ -419,13 +469,7 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   };
   problem.values.assign(profile.values.begin(), profile.values.end());
   for (const std::size_t p : predictor.parameters()) {
-    if (held(p)) continue;
-    const hardware::ParameterInfo& info = hardware::parameter_info(p);
-    // No fit knows a number better than its formula is exact.
-    constexpr double kLeastSpread = 0.05;
-    const double known = std::clamp(start.uncertainty[p], kLeastSpread, info.spread);
-    problem.free.push_back(
-        {p, std::clamp(profile.values[p], info.min, info.max), pulled(p) ? known : info.spread, info.min, info.max});
+    if (!held(p)) problem.free.push_back(free_parameter(p, profile, start, pull));
   }
   // Numbers of the device's class hold for it until its own rows say otherwise, be it one.
   const bool of_class = pull == Pull::to_fitted && start.hardware.empty();
@@ -444,26 +488,11 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   const bool borrowed = pull == Pull::to_fitted && !start.measured_on(device);
   Reached chosen =
       best_reach(used, bare, labels_of(used, rows), borrowed ? std::span(kReaches) : std::span(kReaches, 1));
-  problem = std::move(chosen.problem);
   const FitResult& fitted = chosen.fitted;
   const std::vector<RowsOfText>& odd = chosen.odd;
   const CrossValidation& left = chosen.left;
 
-  for (std::size_t i = 0; i < bare.free.size(); ++i) {
-    const FittedParameter& p = fitted.parameters[i];
-    const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
-    const double jackknife = left.spread.empty() ? 0 : left.spread[i];
-    c.parameters.push_back(
-        {info.name, std::string(info.unit), std::string(info.meaning), problem.free[i], p, jackknife});
-    profile.values[p.index] = p.value;
-    if (!pulled(p.index)) profile.prior[p.index] = problem.free[i].prior;
-    if (p.identified != Identified::yes) continue;
-    profile.provenance[p.index] = hardware::Provenance::fitted;
-    profile.uncertainty[p.index] = std::max(p.relative_error, jackknife);
-  }
-  for (const Correlation& pair : fitted.correlations) {
-    if (std::max(pair.first, pair.second) < hardware::kAllParameters) c.correlations.push_back(pair);
-  }
+  take_over(chosen, bare.free.size(), start, pull, result);
   const auto values = std::span(fitted.values).first(hardware::kAllParameters);
   std::vector<double> predicted(rows.size());
   predictor.predict(values, std::nullopt, predicted);
@@ -483,9 +512,6 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   }
   judge(used, c, predicted, defaults, baselines(problem.measured, times).fitted, std::move(named), c.warnings);
   c.next = propose(used, predictor, device, bare, values, std::max(problem.noise, fitted.residual_scale));
-  c.residual_scale = fitted.residual_scale;
-  c.iterations = fitted.iterations;
-  c.converged = fitted.converged;
   LeftOut& out = c.left_out.emplace_back();
   out.by = "model (or batch and options), (n, k) site, head layout or (collective, ranks)";
   out.folds = left.folds;
@@ -518,6 +544,118 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   return result;
 }
 
+// Numbers that the time of a whole training step says something of; those behind them are of its memory.
+std::vector<std::size_t> trained_parameters() {
+  using enum hardware::Parameter;
+  std::vector<std::size_t> list = {index(gemm_share), index(prefill_share), index(vector_memory_share),
+                                   index(dequantise_share)};
+  for (std::size_t p = index(training_narrow_share); p <= index(training_host_experts); ++p) list.push_back(p);
+  return list;
+}
+
+// Rows whose time is known, and what is predicted of them.
+std::vector<TrainingRun> runs_under(const RuntimeProfile& profile, Measurements& measurements,
+                                    const hardware::Device& device) {
+  std::erase_if(measurements.rows, [](const Row& row) { return !std::isfinite(row.latency.value); });
+  request::Sources sources;
+  sources.put(device.name, profile.name, profile);
+  std::vector<TrainingRun> runs;
+  for (const Row& row : measurements.rows) {
+    runs.push_back(resolve_run(std::get<TrainingRow>(row.of), device, profile.name, sources));
+  }
+  return runs;
+}
+
+// Whole training steps: every run is estimated anew under the numbers that are tried. What is left out together is a
+// site that published runs, or of one site a model.
+CalibrateResult fit_trained(const Measurements& measurements, const hardware::Device& device,
+                            const RuntimeProfile& start, Pull pull) {
+  CalibrateResult result{.calibration = {}, .profile = start};
+  Calibration& c = result.calibration;
+  RuntimeProfile& profile = result.profile;
+  Measurements used = begin(measurements, device, start, c);
+  forget_fit(profile, device, pull);
+  std::vector<TrainingRun> runs = runs_under(profile, used, device);
+  if (runs.empty()) throw Error::bad_input("no rows to calibrate with", "none says how long a step took");
+  std::vector<std::size_t> rows(runs.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  FitProblem problem;
+  std::set<std::string> sites;
+  for (const Row& row : used.rows) {
+    problem.measured.push_back(row.latency.value);
+    sites.insert(std::get<TrainingRow>(row.of).source);
+  }
+  std::map<std::size_t, std::vector<std::size_t>> runs_of;  // a parameter
+  RuntimeProfile trial = profile;
+  problem.predict = [&](std::span<const double> values, std::optional<std::size_t> changed, std::span<double> out) {
+    std::copy_n(values.begin(), hardware::kAllParameters, trial.values.begin());
+    for (const std::size_t i : changed ? runs_of.at(*changed) : rows) {
+      estimate_under(runs[i], trial, device);
+      out[i] = runs[i].time().value;
+    }
+  };
+  problem.values.assign(profile.values.begin(), profile.values.end());
+  std::vector<double> defaults(rows.size());
+  problem.predict(problem.values, std::nullopt, defaults);
+  for (const std::size_t p : trained_parameters()) {
+    std::vector<std::size_t>& touched = runs_of[p];
+    const FreeParameter free = free_parameter(p, profile, start, pull);
+    std::vector<double> least = defaults;
+    std::vector<double> most = defaults;
+    std::vector<double> values = problem.values;
+    values[p] = free.min;
+    problem.predict(values, std::nullopt, least);
+    values[p] = free.max;
+    problem.predict(values, std::nullopt, most);
+    for (const std::size_t i : rows) {
+      if (least[i] != defaults[i] || most[i] != defaults[i]) touched.push_back(i);
+    }
+    if (!touched.empty()) problem.free.push_back(free);
+  }
+  const bool of_class = pull == Pull::to_fitted && start.hardware.empty();
+  DataCheck checked = check_rows(used, rows, problem.free.size(), of_class ? 1 : kFewestRows);
+  c.warnings.insert(c.warnings.end(), checked.warnings.begin(), checked.warnings.end());
+  problem.weights = std::move(checked.weights);
+  std::vector<std::string> labels;
+  for (const Row& row : used.rows) {
+    const auto& of = std::get<TrainingRow>(row.of);
+    labels.push_back(sites.size() > 1 ? of.source : of.model);
+  }
+  const bool borrowed = pull == Pull::to_fitted && !start.measured_on(device);
+  const Reached chosen = best_reach(used, problem, labels, borrowed ? std::span(kReaches) : std::span(kReaches, 1));
+  take_over(chosen, problem.free.size(), start, pull, result);
+  std::vector<double> predicted(rows.size());
+  problem.predict(profile.values, std::nullopt, predicted);
+  c.residuals = errors_by_group(used, rows, predicted);
+  judge(used, c, predicted, defaults, {}, {}, c.warnings);
+
+  LeftOut& out = c.left_out.emplace_back();
+  out.by = sites.size() > 1 ? "site that published the runs" : "model of the runs";
+  out.folds = chosen.left.folds;
+  profile.hardware = device.name;
+  profile.families.clear();
+  profile.range = {};
+  profile.range.rows = static_cast<std::int64_t>(rows.size());
+  if (pull == Pull::to_defaults) profile.errors.clear();
+  if (out.folds == 0) return result;
+  const auto kinds = rows_by_text(
+      rows, [&](std::size_t i) { return std::optional(estimate::kind_of_run(runs[i].setup(), runs[i].estimate)); });
+  for (const RowsOfText& kind : kinds) {
+    std::vector<double> errors;
+    for (const std::size_t i : kind.rows) errors.push_back(relative_error(used.rows[i], chosen.left.predicted[i]));
+    const Summary s = summarise(errors);
+    std::erase_if(profile.errors, [&](const hardware::FittedError& known) { return known.group == kind.text; });
+    profile.errors.push_back({kind.text, s.mape, s.p90_ape, s.bias, s.rows});
+  }
+  Bands bands;
+  for (const TrainingRun& run : runs) {
+    const hardware::FittedError* error = profile.error_of(estimate::kind_of_run(run.setup(), run.estimate));
+    bands.emplace_back(error != nullptr ? std::optional(estimate::band_of(*error)) : std::nullopt);
+  }
+  out.errors = errors_by_group(used, rows, chosen.left.predicted, bands);
+  return result;
+}
+
 // Of rows of ops and steps under a profile as it is; empty where there are none.
 std::vector<GroupErrors> errors_under(const RuntimeProfile& profile, const Measurements& measurements,
                                       const hardware::Device& device) {
@@ -525,11 +663,17 @@ std::vector<GroupErrors> errors_under(const RuntimeProfile& profile, const Measu
   std::vector<std::size_t> chosen = usable_rows(measurements, device, profile, ignored);
   std::erase_if(chosen, [&](std::size_t row) { return is_run(measurements.rows[row]); });
   if (chosen.empty()) return {};
-  const Measurements used = subset(measurements, chosen);
+  Measurements used = subset(measurements, chosen);
+  std::vector<double> predicted;
   std::vector<std::size_t> rows(chosen.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  std::vector<double> predicted(rows.size());
-  Predictor(used, rows, device, profile).predict(profile.values, std::nullopt, predicted);
+  if (profile.workload == hardware::Workload::training) {
+    for (const TrainingRun& run : runs_under(profile, used, device)) predicted.push_back(run.time().value);
+    rows.resize(predicted.size());
+  } else {
+    predicted.resize(rows.size());
+    Predictor(used, rows, device, profile).predict(profile.values, std::nullopt, predicted);
+  }
   return errors_by_group(used, rows, predicted);
 }
 
@@ -683,10 +827,20 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
 void refuse_rows(Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start) {
   Refusals refused;
   std::vector<std::string> ignored;
-  std::vector<std::size_t> runs, others;
-  for (const std::size_t row : usable_rows(measurements, device, start, ignored, &refused)) {
-    (is_run(measurements.rows[row]) ? runs : others).push_back(row);
+  std::vector<std::size_t> runs, others, usable = usable_rows(measurements, device, start, ignored, &refused);
+  if (start.workload == hardware::Workload::training) {
+    request::Sources sources;
+    for (const std::size_t row : usable) {
+      try {
+        resolve_run(std::get<TrainingRow>(measurements.rows[row].of), device, {}, sources);
+      } catch (const Error& error) {
+        refused.add(measurements, row, error);
+      }
+    }
+    refused.apply(measurements);
+    return;
   }
+  for (const std::size_t row : usable) (is_run(measurements.rows[row]) ? runs : others).push_back(row);
   const Predictor predictor(measurements, others, device, start, &refused);
   const ServingPredictor served(measurements, runs, device, &refused);
   if (predictor.rows().empty() && served.rows().empty()) refused.throw_if_any();
@@ -695,6 +849,7 @@ void refuse_rows(Measurements& measurements, const hardware::Device& device, con
 
 CalibrateResult calibrate_rows(const Measurements& measurements, const hardware::Device& device,
                                const RuntimeProfile& start, Pull pull) {
+  if (start.workload == hardware::Workload::training) return fit_trained(measurements, device, start, pull);
   if (std::any_of(measurements.rows.begin(), measurements.rows.end(), is_run)) {
     Measurements runs = measurements;
     Measurements others = measurements;
@@ -717,8 +872,24 @@ CalibrateResult calibrate_rows(const Measurements& measurements, const hardware:
 
 }  // namespace
 
+hardware::Workload workload_of(const Measurements& measurements) {
+  const auto steps = std::ranges::count_if(measurements.rows,
+                                           [](const Row& row) { return std::holds_alternative<TrainingRow>(row.of); });
+  if (steps == 0) return hardware::Workload::language;
+  if (steps == std::ssize(measurements.rows)) return hardware::Workload::training;
+  throw Error::bad_input("rows of training steps and others have profiles of their own", "calibrate them one by one");
+}
+
 CalibrateResult calibrate(Measurements measurements, const hardware::Device& device, const RuntimeProfile& start,
                           Pull pull) {
+  constexpr auto kTraining = hardware::Workload::training;
+  if ((workload_of(measurements) == kTraining) != (start.workload == kTraining)) {
+    throw Error::bad_input(
+        fmt::format("the rows are {}training steps, and {} is a profile of {}",
+                    start.workload == kTraining ? "no " : "", start.name,
+                    start.workload == kTraining ? "these" : "inference"),
+        "`runtime`: pytorch-fsdp, megatron, transformers-peft, maxtext or mindspeed for training steps");
+  }
   refuse_rows(measurements, device, start);
   CalibrateResult result = calibrate_rows(measurements, device, start, pull);
   result.calibration.before = errors_under(start, measurements, device);

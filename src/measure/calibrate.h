@@ -69,7 +69,12 @@ struct CalibrateResult {
 // Figures of servers are fitted last, by simulation and at most four numbers: the fixed host time of a step of decode
 // and of each of its sequences, an exchange, and the front end's time for a request. They are pulled towards what the
 // profile has, and say nothing of the errors that it stores.
+//
+// Training steps have profiles of their own: all rows are such steps or none is, and sites are what is left out.
 enum class Pull : unsigned char { to_defaults, to_fitted };
+// Which of the two a profile for the rows is: of training, or of language. Throws Error(bad_input) where they are
+// mixed.
+hardware::Workload workload_of(const Measurements& measurements);
 CalibrateResult calibrate(Measurements measurements, const hardware::Device& device,
                           const hardware::RuntimeProfile& start, Pull pull = Pull::to_defaults);
 

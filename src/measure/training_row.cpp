@@ -81,11 +81,12 @@ request::Request request_of(const TrainingRow& row, const hardware::Device& devi
   q.global_batch = row.micro_batches() * row.micro_batch() * row.replicas();
   q.seq = row.seq;
   q.recompute = recomputed(row, layers);
-  if (row.vp > 1) q.interleave = row.vp;
   const std::string schedule = row.schedule == "zero-bubble-b" ? "zb-h1"
                                : row.schedule == "zbv"         ? "zb-v"
                                                                : row.schedule;
   if (row.pp > 1 && !schedule.empty() && schedule != "interleaved") q.schedule = schedule;
+  // The two runs of a stage that some schedules have are their own.
+  if (row.vp > 1 && (!q.schedule || q.schedule == "1f1b")) q.interleave = row.vp;
   if (!row.dp_mode.empty() && row.dp_mode != "none") {
     const bool grouped = row.shard_group > 0 && row.shard_group < row.replicas();
     q.dp_mode = row.dp_mode == "hsdp" && !grouped ? "fsdp"

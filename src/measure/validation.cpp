@@ -21,7 +21,7 @@
 #include "measure/predictor.h"
 #include "measure/serving_predictor.h"
 #include "measure/statistics.h"
-#include "request/resolve.h"
+#include "measure/training_run.h"
 #include "request/sources.h"
 
 namespace llmperf::measure {
@@ -293,43 +293,22 @@ void predict_runs(const Measurements& measurements, const Batch& batch, std::vec
 void predict_training(const Measurements& measurements, const Batch& batch, const std::string& runtime,
                       std::vector<ValidatedRow>& all, std::vector<RooflineTimes>& times, Refusals& refused) {
   request::Sources sources;
-  sources.put(batch.device->name, *batch.device);
   for (const std::size_t i : batch.rows) {
     const auto& of = std::get<TrainingRow>(measurements.rows[i].of);
     ValidatedRow& row = all[i];
     try {
-      request::Request q = request_of(of, *batch.device, sources.model(of.model).decoder.num_layers());
-      if (!runtime.empty()) q.runtime = runtime;
-      auto resolved = request::resolve(q, sources, request::Unused::taken);
-      estimate::TrainingEstimate e;
-      const auto run = [&] {
-        auto& training = std::get<request::Training>(resolved->work);
-        training.estimator->summary(training.scenario, training.choices.plan, training.options, e);
-      };
-      run();
-      // What a recipe computes again and does not say is the least with which the run, which there was, fits.
-      for (const char* more : {"modules:layernorm,moe_act,mla_up_proj", "modules:layernorm,mlp,moe_act", "full"}) {
-        if (e.fits || of.recompute != kRecipe || of.oom) break;
-        q.recompute = more;
-        resolved = request::resolve(q, sources, request::Unused::taken);
-        run();
-      }
-      auto& training = std::get<request::Training>(resolved->work);
-      const double whole = static_cast<double>(of.micro_batches() * of.micro_batch() * of.replicas());
-      const double part = static_cast<double>(of.gbs) / whole;
-      row.predicted = e.time.value * part;
-      row.profile = resolved->profile ? resolved->profile->title_for(resolved->device) : "none";
-      row.class_default = resolved->profile && !resolved->profile->measured_on(resolved->device);
+      TrainingRun run = resolve_run(of, *batch.device, runtime, sources);
+      const auto& profile = run.resolved->profile;
       const bool allocated = of.mem_kind == "allocated";
-      row.memory = {.fits = e.fits,
-                    .bytes = (allocated ? e.memory.allocated() : e.memory.total()).value,
+      row.predicted = run.time().value;
+      row.profile = profile ? profile->title_for(*batch.device) : "none";
+      row.class_default = profile && !profile->measured_on(*batch.device);
+      row.memory = {.fits = run.estimate.fits,
+                    .bytes = (allocated ? run.estimate.memory.allocated() : run.estimate.memory.total()).value,
                     .measured = of.mem_gib.value_or(0) * 1073741824.0};
-      row.band = estimate::band_of_run(training.estimator->setup(), e);
-      q.runtime = "none";
-      const auto light = request::resolve(q, sources, request::Unused::taken);
-      auto& bare = std::get<request::Training>(light->work);
-      bare.estimator->summary(bare.scenario, bare.choices.plan, bare.options, e);
-      row.roofline = e.time.value * part;
+      row.band = estimate::band_of_run(run.setup(), run.estimate);
+      resolve_again(run, "none", sources);
+      row.roofline = run.time().value;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::infeasible && error.kind() != ErrorKind::bad_input) throw;
       refused.add(measurements, i, error);

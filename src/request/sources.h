@@ -33,6 +33,11 @@ class Sources {
   // Of a file of prices, by the names of devices. Throws Error(bad_input) with every problem of the file.
   std::map<std::string, estimate::HourPrice> prices(const std::string& path);
   void put(const std::string& name, hardware::Device device) { devices_.insert_or_assign(name, std::move(device)); }
+  // A profile of the device that requests may name so.
+  void put(const std::string& device_name, const std::string& name, hardware::RuntimeProfile profile) {
+    const hardware::Workload workload = profile.workload;
+    profiles_.insert_or_assign({device_name, name, workload}, std::move(profile));
+  }
 
  private:
   std::mutex mutex_;

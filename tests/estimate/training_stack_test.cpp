@@ -305,7 +305,9 @@ TEST_CASE("bubbles are those of the schedules' papers") {
   };
   CHECK(bubble(graph::Schedule::zb_h1) == Approx(7 * (f + b - 2 * w)).epsilon(1e-3));
   CHECK(bubble(graph::Schedule::dualpipe) == Approx(3 * (f + b + layers(backward) - 3 * w)).epsilon(6e-3));
-  CHECK(bubble(graph::Schedule::zb_v) < bubble(graph::Schedule::zb_h1));
+  CHECK(bubble(graph::Schedule::zb_v) == bubble(graph::Schedule::zb_h1));
+  CHECK(bubble(graph::Schedule::v_half) == Approx(7 * (f + b) / 2).epsilon(1e-3));
+  CHECK(bubble(graph::Schedule::v_min) == Approx(7 * (f + b) * 2 / 3).epsilon(1e-3));
 }
 
 TEST_CASE(

@@ -9,6 +9,7 @@
 
 #include "catch.h"
 #include "measure/predictor.h"
+#include "measure/training_run.h"
 
 namespace llmperf::measure::calibrate_test {
 namespace {
@@ -406,6 +407,104 @@ TEST_CASE("what PyTorch has no kernel for is no measure of a device whose stacks
   const CalibrateResult result = calibrate(parse_measurements(text, "t.csv"), card(), vllm());
   CHECK(warns(result, "5 rows are of what PyTorch had no kernel for"));
   CHECK(result.calibration.residuals.front().errors.rows == 5);
+}
+
+namespace {
+
+const hardware::Device& h100() {
+  static const hardware::Device device = hardware::load_device("h100-sxm");
+  return device;
+}
+RuntimeProfile stack(const char* name) {
+  return hardware::load_runtime_profile(h100(), name, hardware::UnknownRuntime::error, hardware::Workload::training);
+}
+
+// Training steps of two sites as a profile predicts them.
+Measurements training_steps(const RuntimeProfile& truth, const char* framework = "torchtitan", int year = 2024) {
+  std::string text =
+      "id,source,framework,year,hardware,gpus,gpus_per_node,model,task,precision,weights,seq,gbs,mbs,tp,pp,cp,ep,"
+      "dp_mode,recompute,loss,tok_s_gpu\n";
+  int site = 0;
+  for (const char* source : {"here", "there"}) {
+    for (const char* model : {"llama-3-8b", "llama-2-13b"}) {
+      for (const char* precision : {"bf16", "fp8"}) {
+        for (const int seq : {2048, 32768}) {
+          text += fmt::format("a,{},{},{},h100-sxm,64,8,{},pretrain,{},bf16,{},64,1,1,1,1,1,fsdp,{},,1\n", source,
+                              framework, year, model, precision, seq, site == 0 ? "full" : "none");
+        }
+      }
+    }
+    ++site;
+  }
+  Measurements m = parse_measurements(text, "t.csv");
+  request::Sources sources;
+  for (Row& row : m.rows) {
+    TrainingRun run = resolve_run(std::get<TrainingRow>(row.of), h100(), {}, sources);
+    estimate_under(run, truth, h100());
+    row.latency = run.time();
+  }
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("training steps give the numbers that they were made with", "[calibrate]") {
+  using enum hardware::Parameter;
+  const RuntimeProfile start = stack("pytorch-fsdp@2024");
+  RuntimeProfile truth = start;
+  truth.values[index(gemm_share)] = 0.7;
+  truth.values[index(training_narrow_share)] = 0.4;
+  truth.values[index(prefill_share)] = 0.3;
+  const Measurements rows = training_steps(truth);
+  const CalibrateResult result = calibrate(rows, h100(), start);
+  // Of attention's passes forward and backward differ in their share of a step alone.
+  for (const auto& [p, within] : {std::pair{gemm_share, 0.02}, {training_narrow_share, 0.02}, {prefill_share, 0.1}}) {
+    INFO(hardware::parameter_info(index(p)).name);
+    CHECK(hardware::get(result.profile.values, p) == Approx(hardware::get(truth.values, p)).epsilon(within));
+    CHECK(result.profile.provenance[index(p)] == hardware::Provenance::fitted);
+  }
+  // What no step depends on is not among the numbers, and memory's are none of its business.
+  for (const CalibratedParameter& p : result.calibration.parameters) {
+    CHECK(p.name != "training.experts_share");
+    CHECK(p.name != "training.loss_bytes");
+  }
+  CHECK(result.calibration.before.front().errors.mape > 0.1);
+  CHECK(result.calibration.residuals.front().errors.mape < 0.01);
+  // Sites are left out whole, and kinds of runs have errors of their own.
+  CHECK(result.calibration.left_out.front().folds == 2);
+  REQUIRE(result.profile.error_of("training") != nullptr);
+  CHECK(result.profile.error_of("training")->rows == 8);
+  REQUIRE(result.profile.error_of("training narrow") != nullptr);
+  CHECK(result.profile.hardware == "h100-sxm");
+  // Read back from its file it predicts the same.
+  const RuntimeProfile again = hardware::parse_runtime_profile(
+      descriptor::parse_yaml(hardware::format_runtime_profile(result.profile), "t.yaml"));
+  request::Sources sources;
+  TrainingRun run = resolve_run(std::get<TrainingRow>(rows.rows[0].of), h100(), {}, sources);
+  estimate_under(run, again, h100());
+  CHECK(run.time().value == Approx(rows.rows[0].latency.value).epsilon(0.01));
+}
+
+TEST_CASE("training steps of other releases, and those whose memory alone is known, are left out", "[calibrate]") {
+  const RuntimeProfile start = stack("pytorch-fsdp@2024");
+  Measurements rows = training_steps(start);
+  const Measurements older = training_steps(start, "composer+FSDP1", 2023);
+  rows.rows.insert(rows.rows.end(), older.rows.begin(), older.rows.end());
+  rows.rows[0].latency = Seconds{std::nan("")};
+  const CalibrateResult result = calibrate(rows, h100(), start);
+  CHECK(result.calibration.residuals.front().errors.rows == 15);
+  CHECK(warns(result, "16 rows are of other versions than PyTorch FSDP of 2024 on Hopper"));
+}
+
+TEST_CASE("training steps and others have profiles of their own", "[calibrate]") {
+  Measurements rows = training_steps(stack("pytorch-fsdp@2024"));
+  CHECK(workload_of(rows) == hardware::Workload::training);
+  CHECK_THROWS_WITH(calibrate(rows, h100(), hardware::load_runtime_profile(h100(), "vllm")),
+                    Catch::Contains("the rows are training steps"));
+  const Measurements others = steps({"qwen1.5-7b"});
+  CHECK(workload_of(others) == hardware::Workload::language);
+  rows.rows.push_back(others.rows.front());
+  CHECK_THROWS_WITH(workload_of(rows), Catch::Contains("profiles of their own"));
 }
 
 }  // namespace llmperf::measure::calibrate_test

@@ -65,6 +65,21 @@ class Calibrate(ProgramTest):
         self.assertIn(f"mean: {group['mape']:.4g}", stored)
         self.assertIn(f"rows: {len(GEMMS)}", stored)
 
+    def test_training_steps_make_a_profile_too(self):
+        words = ["--hw", "h100-sxm", "--runtime", "pytorch-fsdp@2023", "-o", "./mine.yaml"]
+        document = self.json("calibrate", "training", *words)
+        self.assertLess(document["residuals"]["summary"]["mape"], document["before"]["summary"]["mape"])
+        left = document["cross_validation"][0]
+        self.assertGreater(left["folds"], 1)
+        rows = self.file([row for row in shipped("training.csv") if row["hardware"] == "h100-sxm" and "composer" in row["framework"]])
+        summary = self.json("validate", rows, "--runtime", "./mine.yaml")["summary"]
+        self.assertAlmostEqual(summary["mape"], document["residuals"]["summary"]["mape"], delta=2e-5)
+        page = self.output("estimate", "-m", "llama-3-8b", "--hw", "h100-sxm", "--training", "--dp", "8", "--dp-mode", "fsdp",
+                         "--runtime", "./mine.yaml")
+        self.assertIn("predicted: pytorch-fsdp", page)
+        self.assert_bad_input(["calibrate", "training", "--hw", "h100-sxm", "--runtime", "vllm"], "vllm")
+        self.assert_bad_input(["calibrate", "training", "h100-sxm-steps", "--hw", "h100-sxm"], "training steps and others")
+
     def test_steps_of_models_make_a_profile_too(self):
         file = self.file(LLAMA)
         document = self.calibrate(file, "--runtime", "llama.cpp", "-o", "./mine.yaml")
