@@ -232,7 +232,7 @@ void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::
   if (deployed.deployment.decode) {
     const Simulated& decode = simulated(with_plan(row, row.decode_plan), profile, cases);
     if (row.decode_plan != row.prefill_plan) {
-      deployed.deployment.decode = serving::deploy(decode.setup, engine, replicas_of(row), tokens).deployment.decode;
+      serving::decode_on(deployed, serving::deploy(decode.setup, engine, replicas_of(row), tokens));
     }
     deployed.deployment.decode->cost = [cost = decode.cost](const estimate::StepShape& shape) {
       return (*cost)(shape);

@@ -447,6 +447,10 @@ const Field kFields[] = {
     {.name = "decode-replicas", .member = &R::decode_replicas, .group = kEngine, .type = "N",
      .about = "… to as many that decode",
      .workloads = "s", .most = kMostReplicas},
+    {.name = "decode-plan", .member = &R::decode_plan, .group = kEngine, .type = "PLAN",
+     .about = "… by a plan of their own: 'tp 8', 'dp 8 ep 8'", .workloads = "s", .otherwise = "the others'"},
+    {.name = "decode-hw", .member = &R::decode_hw, .group = kEngine, .type = "DEVICE",
+     .about = "… on devices of their own", .workloads = "s", .otherwise = "the others'"},
     {.name = "kv-link", .member = &R::kv_link, .group = kEngine, .type = "RATE",
      .about = "… over a link of so much per device and direction, 50GB/s [the network of the hardware file, else its "
               "interconnect]",

@@ -86,6 +86,7 @@ struct Request {
   Count replicas;
   Text router;
   Count prefill_replicas, decode_replicas;
+  Text decode_hw, decode_plan;
   Text kv_link, kv_transfer;
   bool operator==(const Request&) const = default;
 };

@@ -1078,6 +1078,34 @@ std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources
   return resolve(request, Workload::text, sources, unused);
 }
 
+namespace {
+
+// "tp 8", "dp8 ep8" instead of the plan that the request has.
+void set_plan(Request& q, const std::string& text) {
+  q.tp.reset();
+  q.pp = q.dp = q.ep = std::nullopt;
+  std::string apart;
+  for (const char c : text) {
+    if (c != ',') apart += c;
+    if (apart.size() > 1 && std::isdigit(static_cast<unsigned char>(c)) != 0 &&
+        std::isalpha(static_cast<unsigned char>(apart[apart.size() - 2])) != 0) {
+      apart.insert(apart.size() - 1, " ");
+    }
+  }
+  const std::vector<std::string_view> parts = llmperf::words(apart);
+  bool known = parts.size() % 2 == 0;
+  for (std::size_t i = 0; known && i < parts.size(); i += 2) {
+    known = parts[i] == "tp" || parts[i] == "pp" || parts[i] == "dp" || parts[i] == "ep";
+    if (known) set(q, field(parts[i]), std::string(parts[i + 1]));
+  }
+  if (!known || parts.empty()) {
+    throw Error::bad_input(fmt::format("`decode-plan`: {} is no plan", quote(text)),
+                           "degrees of tp, pp, dp and ep: tp 8, or dp 8 ep 8");
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sources) {
   const std::string& model = required(request.model, "model");
   if (sources.is_video(model)) model::reject_video_dit(model);
@@ -1086,6 +1114,21 @@ std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sourc
     throw Error::bad_input(
         fmt::format("{} is an encoder: it generates nothing that could be served token by token", r->model().name),
         "llmperf estimate says how many sequences it reads per second");
+  }
+  if (!request.decode_plan && !request.decode_hw) return r;
+  Request decode = request;
+  if (request.decode_hw) decode.hw = request.decode_hw;
+  if (request.decode_plan) set_plan(decode, *request.decode_plan);
+  decode.decode_plan.reset();
+  decode.decode_hw.reset();
+  r->decode = resolve(decode, Workload::serve, sources, Unused::refused);
+  const auto cache = [](const Resolved& of) {
+    return std::get<Generation>(of.work).estimator->setup().execution.kv.name();
+  };
+  if (cache(*r) != cache(*r->decode)) {
+    throw Error::bad_input(
+        fmt::format("`decode-hw`: keys and values of {} are sent to a cache of {}", cache(*r), cache(*r->decode)),
+        "one type for both: `kv`");
   }
   return r;
 }

@@ -55,6 +55,7 @@ struct Resolved {
   std::optional<estimate::HourPrice> price;              // of one of them, or their mean
   std::optional<hardware::RuntimeProfile> profile;       // none: the speed of light
   std::optional<hardware::RuntimeProfile> host_profile;  // of GGUF formats
+  std::unique_ptr<Resolved> decode;                      // what decodes on devices of its own, where these are others
   std::vector<std::string> unused;                       // of fields that change nothing, where they are taken
   Workload asked_for = Workload::text;
   std::variant<Generation, Video, Training> work;  // of traffic that is served a Generation without its scenario
@@ -75,7 +76,8 @@ enum class Unused : bool { refused, taken };
 std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unused unused = Unused::refused);
 // Of text; the scenario (batch, prompt, gen) is left to the caller, who may have many of them.
 std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources, Unused unused = Unused::refused);
-// Of traffic that is served, on the steps of the engine that the request names.
+// Of traffic that is served, on the steps of the engine that the request names; what decodes apart may be resolved once
+// more, by a plan or on devices of its own.
 std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sources);
 // Throws Error(bad_input) where a workload has no use for a field that was asked for.
 void check_fields(const Request& request, Workload workload);

@@ -63,8 +63,8 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
   const bool apart = q.prefill_replicas && q.decode_replicas;
   refuse(apart && q.replicas, "`replicas` compute prompts and decode, and `prefill-replicas` say who computes prompts",
          "leave one of them out");
-  for (const char* name : {"kv-link", "kv-transfer"}) {
-    refuse(!apart && get(q, field(name)), fmt::format("`{}`: no keys and values are sent", name),
+  for (const char* name : {"kv-link", "kv-transfer", "decode-plan", "decode-hw"}) {
+    refuse(!apart && get(q, field(name)), fmt::format("`{}`: no keys and values are sent to others", name),
            "give `prefill-replicas` and `decode-replicas` as well, or leave it out");
   }
   const bool one = apart ? *q.prefill_replicas == 1 && *q.decode_replicas == 1 : q.replicas.value_or(1) == 1;
@@ -113,7 +113,9 @@ void check_capacity(const Request& q, bool disaggregated) {
   refuse("concurrency", "the bounds are of requests that come at the rate, and nothing holds them back");
   if (!disaggregated) {
     constexpr const char* kApart = "try prompts and decode apart as well (pd), or leave it out";
-    for (const char* name : {"kv-link", "kv-transfer"}) refuse(name, "no keys and values are sent", kApart);
+    for (const char* name : {"kv-link", "kv-transfer", "decode-plan", "decode-hw"}) {
+      refuse(name, "no keys and values are sent to others", kApart);
+    }
     if (q.dp.value_or(1) == 1) refuse("router", "each replica is simulated at its share of the rate", kApart);
   }
   if (q.trace) {
@@ -232,6 +234,20 @@ Traffic read_traffic(const Resolved& r) {
   }
   graph::refuse(broken);
   return t;
+}
+
+serving::Deployed deploy(const Resolved& r, const Traffic& traffic, const serving::EngineSettings& settings,
+                         std::int64_t tokens) {
+  const auto setup = [](const Resolved& of) -> const estimate::Setup& {
+    return std::get<Generation>(of.work).estimator->setup();
+  };
+  serving::Deployed deployed = serving::deploy(setup(r), settings, traffic.replicas, tokens);
+  if (r.decode) {
+    const estimate::Setup& decode = setup(*r.decode);
+    serving::decode_on(
+        deployed, serving::deploy(decode, serving::choose_engine(traffic.engine, decode), traffic.replicas, tokens));
+  }
+  return deployed;
 }
 
 serving::Workload requests_of(const Traffic& t, std::uint64_t seed, const model::Decoder& model,

@@ -36,6 +36,10 @@ struct Traffic {
 void check_capacity(const Request& request, bool disaggregated);
 // Reads the trace. Throws Error(bad_input), all that has no effect at once.
 Traffic read_traffic(const Resolved& resolved);
+// What the traffic is sent to, `settings` those of the engine that computes prompts; of requests of so many tokens.
+// Throws as serving::deploy() does.
+serving::Deployed deploy(const Resolved& resolved, const Traffic& traffic, const serving::EngineSettings& settings,
+                         std::int64_t tokens);
 // The requests of a seed. Throws Error(bad_input) for one that is longer than the model was made for, or than a step of
 // an engine that does not cut prompts.
 serving::Workload requests_of(const Traffic& traffic, std::uint64_t seed, const model::Decoder& model,

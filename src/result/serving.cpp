@@ -123,6 +123,11 @@ Type serving_inputs(Fields<Serving> f) {
       .of("decode_replicas: replicas for decode", "that decode alone; null: none do",
           [](const I& i) { return i.deployed->deployment.decode->replicas; })
       .when(apart)
+      .of("decode_hardware", "that these are on; null: on that of the others",
+          [](const I& i) { return i.decode->device->name; })
+      .when([](const I& i) { return i.decode != nullptr; })
+      .of("decode_plan", "their plan; null: that of the others", [](const I& i) { return i.decode->execution.plan; })
+      .when([](const I& i) { return i.decode != nullptr; })
       .of("router", "how requests are dealt to them: \"round-robin\", \"least-loaded\" or \"prefix-aware\"",
           [](const I& i) { return i.deployed->deployment.router; })
       .of("kv_link_bytes_per_s: link for keys and values",
@@ -384,9 +389,17 @@ std::vector<serving::Served> ended(const serving::Run& run) {
   return all;
 }
 
+std::optional<double> Serving::over_devices(
+    const std::function<std::optional<double>(const estimate::Setup&)>& each) const {
+  const std::int64_t apart = decode != nullptr ? deployed->decode_devices : 0;
+  const std::optional<double> one = each(*setup);
+  const std::optional<double> other = apart > 0 ? each(*decode) : 0.0;
+  if (!one || !other) return std::nullopt;
+  return *one * d(deployed->devices - apart) + *other * d(apart);
+}
+
 std::optional<double> Serving::power_w() const {
-  const std::optional<double>& board = setup->device->power_w;
-  return board && setup->cards.empty() ? std::optional(*board * d(deployed->devices)) : std::nullopt;
+  return over_devices([](const estimate::Setup& s) { return s.cards.empty() ? s.device->power_w : std::nullopt; });
 }
 
 std::optional<double> Serving::joules_per_output_token() const {
@@ -396,7 +409,7 @@ std::optional<double> Serving::joules_per_output_token() const {
 }
 
 std::optional<double> Serving::cost_per_hour() const {
-  return setup->price ? std::optional(setup->price->amount * d(deployed->devices)) : std::nullopt;
+  return over_devices([](const estimate::Setup& s) { return s.price ? std::optional(s.price->amount) : std::nullopt; });
 }
 
 // In what a step of prompts and one of decode both are it is said of prompts: "new tokens 1024".
@@ -405,7 +418,7 @@ std::vector<std::string> Serving::beyond() const {
     return std::string_view(way).substr(0, way.find_first_of("0123456789"));
   };
   std::vector<std::string> all = extrapolations(*setup, prompts, "prefill");
-  for (std::string& way : extrapolations(*setup, decodes, "decode")) {
+  for (std::string& way : extrapolations(decode != nullptr ? *decode : *setup, decodes, "decode")) {
     const bool said = std::ranges::any_of(all, [&](const std::string& other) { return what(other) == what(way); });
     if (!said) all.push_back(std::move(way));
   }
@@ -464,13 +477,12 @@ std::vector<ServingMoment> moments(const serving::Run& run, std::int64_t most) {
       if (inside > 0) add(all[i], inside);
     }
   };
-  const double blocks = d(run.blocks * run.replicas);
   for (const serving::Interval& step : run.timeline) {
     spread(step.begin.value, step.end.value, [&](ServingMoment& m, double inside) {
       const double share = inside / stretch;
       m.running += share * d(step.decodes + step.prompts);
       m.waiting += share * d(step.waiting);
-      if (blocks > 0) m.kv_share += share * d(step.blocks) / blocks;
+      m.kv_share += share * step.kv_share / d(run.replicas);
     });
   }
   // A request's tokens come evenly from the first to the last.
@@ -612,6 +624,10 @@ Type fields_of(Fields<Candidate> f) {
                        "of a replica, by the closed form: beyond it no queue is stable")
       .of<&C::replicas>("replicas", "for the rate; with decode apart those of prompts")
       .of<&C::decode_replicas>("decode_replicas", "of decode alone; 0: there are none")
+      .of<&C::decode_hardware>("decode_hardware", "that these are on; null: on that of the others, if there are any")
+      .when([](const C& c) { return !c.decode_plan.empty(); })
+      .of<&C::decode_plan>("decode_plan", "of one of these; null likewise")
+      .when([](const C& c) { return !c.decode_plan.empty(); })
       .of<&C::cost_per_hour>("cost_per_hour", "of all devices; null: no price is known")
       .of<&C::currency>("currency", "of the costs; null: likewise")
       .when([](const C& c) { return c.cost_per_hour.has_value(); })

@@ -87,6 +87,7 @@ struct Serving : Answer {
   explicit Serving(const estimate::Setup& s) : Answer(s, result::label(s)), setup(&s) {}
 
   const estimate::Setup* setup;
+  const estimate::Setup* decode = nullptr;  // of what decodes apart, where its plan or devices are others
   const serving::Deployed* deployed = nullptr;
   const serving::Study* study = nullptr;
   serving::Replicas replicas;
@@ -105,6 +106,8 @@ struct Serving : Answer {
   std::optional<bool> meets() const;  // whether each of them is met; none: nothing was promised
   std::optional<double> cost_per_hour() const;
   std::optional<double> power_w() const;  // of all boards at most
+  // Of what a device has, the sum over all; nothing where one of them has none.
+  std::optional<double> over_devices(const std::function<std::optional<double>(const estimate::Setup&)>& each) const;
   std::optional<double> joules_per_output_token() const;
   std::vector<std::string> beyond() const;
 };
@@ -145,6 +148,8 @@ struct Candidate {
   std::string profile;        // that times its steps
   bool extrapolated = false;  // the profile is not the device's own
   std::int64_t replica_devices = 1;
+  std::string decode_hardware, decode_plan;  // of what decodes apart, where these are others; else empty
+  std::int64_t decode_replica_devices = 0;
   // Of what serves the rate; with disaggregation those that decode are apart.
   std::int64_t replicas = 0, decode_replicas = 0;
   std::int64_t devices = 0;

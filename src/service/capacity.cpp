@@ -87,6 +87,10 @@ struct Case {
   std::optional<Error> error;  // why there is none
   request::Traffic traffic;
   bool apart = false;
+  // Of prompts and decode apart: whether a request alone keeps the bounds of each, and rates that no queue for one of
+  // its replicas survives.
+  bool prompts = false, decodes = false;
+  double prompt_ceiling = 0, decode_ceiling = 0;
   std::int64_t fleet = 0;   // devices of its kind that there are; 0: as many as it takes
   double alone = kUnknown;  // how far a request by itself exceeds a bound, of what is ruled out by that
   bool done = false;
@@ -95,25 +99,33 @@ struct Case {
   std::int64_t simulations = 0;
 };
 
-const estimate::Setup& setup_of(const Case& c) {
-  return std::get<request::Generation>(c.resolved->work).estimator->setup();
+const estimate::Setup& setup_of(const request::Resolved& r) {
+  return std::get<request::Generation>(r.work).estimator->setup();
+}
+const estimate::Setup& setup_of(const Case& c) { return setup_of(*c.resolved); }
+const estimate::Setup& decode_setup_of(const Case& c) {
+  return setup_of(c.resolved->decode ? *c.resolved->decode : *c.resolved);
 }
 
 void price(const CapacityResult& result, const Case& c, Candidate& k) {
   const estimate::Setup& setup = setup_of(c);
-  k.devices = (k.replicas + k.decode_replicas) * k.replica_devices;
+  const estimate::Setup& decode = decode_setup_of(c);
+  const auto prompts = d(k.replicas * k.replica_devices);
+  const auto decodes = d(k.decode_replicas * decode.execution.plan.devices());
+  k.devices = static_cast<std::int64_t>(prompts + decodes);
   const double rate = result.minimise == result::Minimise::rate ? k.requests_per_second : result.rate;
   const double output = rate * c.traffic.load.output.mean();  // tokens per second
   const auto devices = d(k.devices);
   k.tokens_per_second_per_device = output / devices;
   k.cost_per_hour.reset();
-  if (setup.price) {
+  if (setup.price && decode.price && setup.price->currency == decode.price->currency) {
     k.currency = setup.price->currency;
-    k.cost_per_hour = estimate::cost_per_hour<double>(setup.price->amount, devices, k.currency);
+    const double each = (setup.price->amount * prompts + decode.price->amount * decodes) / devices;
+    k.cost_per_hour = estimate::cost_per_hour<double>(each, devices, k.currency);
     k.cost_per_million_output_tokens = estimate::cost_per_million<double>(*k.cost_per_hour, output);
   }
-  if (setup.device->power_w) {
-    k.power_w = *setup.device->power_w * devices;
+  if (setup.device->power_w && decode.device->power_w) {
+    k.power_w = *setup.device->power_w * prompts + *decode.device->power_w * decodes;
     k.joules_per_output_token = *k.power_w / output;
   }
 }
@@ -143,6 +155,9 @@ double bound(const CapacityResult& result, const Case& c, double missed, Candida
   if (result.minimise == result::Minimise::rate) {  // all that there are
     k.replicas = c.fleet / k.replica_devices;
     k.requests_per_second = missed * d(k.replicas);
+  } else if (c.apart) {
+    k.replicas = static_cast<std::int64_t>(std::floor(result.rate / c.prompt_ceiling * (1 + 1e-9))) + 1;
+    k.decode_replicas = static_cast<std::int64_t>(std::floor(result.rate / c.decode_ceiling * (1 + 1e-9))) + 1;
   } else {
     k.replicas = static_cast<std::int64_t>(std::floor(result.rate / missed * (1 + 1e-9))) + 1;
   }
@@ -152,6 +167,13 @@ double bound(const CapacityResult& result, const Case& c, double missed, Candida
 double least(const CapacityResult& result, const Case& c) {
   Candidate k;
   return c.missed.empty() ? kUnknown : bound(result, c, c.missed.back(), k);
+}
+
+// Of one replica of the kind, as the case is deployed.
+double ceiling_of(const serving::Deployed& deployed, const serving::Load& load, const serving::Slo& slo, bool decode) {
+  serving::Deployed one = deployed;
+  (decode ? one.deployment.pool.replicas : one.deployment.decode->replicas) = kPlenty;
+  return serving::closed_form(one, load, slo).ceiling;
 }
 
 // How far a request alone exceeds the bound that it exceeds most.
@@ -194,17 +216,31 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
     k.profile = setup.profile ? setup.profile->name : "none";
     k.extrapolated = setup.profile == nullptr || !setup.profile->measured_on(*setup.device);
     const auto tokens = static_cast<std::int64_t>(c.traffic.load.input.mean() + c.traffic.load.output.mean());
-    serving::Replicas replicas = c.traffic.replicas;
-    if (c.apart) replicas.prefill = replicas.decode = 1;
+    if (c.apart) c.traffic.replicas.prefill = c.traffic.replicas.decode = 1;
+    if (c.resolved->decode) {
+      k.decode_plan = graph::to_text(decode_setup_of(c).execution.plan);
+      k.decode_hardware = decode_setup_of(c).device->name;
+      if (!decode_setup_of(c).profile || !decode_setup_of(c).profile->measured_on(*decode_setup_of(c).device))
+        k.extrapolated = true;
+    }
     if (c.fleet > 0 && k.replica_devices > c.fleet) {
       throw Error::infeasible(fmt::format("takes {} devices, and there are {}", k.replica_devices, c.fleet), "");
     }
-    c.deployed = serving::deploy(setup, serving::choose_engine(c.traffic.engine, setup), replicas, tokens);
+    c.deployed = request::deploy(*c.resolved, c.traffic, serving::choose_engine(c.traffic.engine, setup), tokens);
     k.binding = serving::Binding::length;
     requests_of(c.traffic, c.traffic.load.seed, c.resolved->model(), c.deployed->settings);
     k.engine = std::string(name(c.deployed->settings.kind));
     if (!c.deployed->settings.version.empty()) k.engine += "@" + c.deployed->settings.version;
     const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load, result.slo);
+    if (c.apart) {
+      c.prompt_ceiling = ceiling_of(*c.deployed, c.traffic.load, result.slo, false);
+      c.decode_ceiling = ceiling_of(*c.deployed, c.traffic.load, result.slo, true);
+      c.prompts = c.decodes = true;
+      for (const serving::Bound& b : result.slo) {
+        if (b.metric == serving::Metric::ttft) c.prompts = c.prompts && closed.ttft <= b.limit;
+        if (b.metric == serving::Metric::tpot) c.decodes = c.decodes && closed.tpot <= b.limit;
+      }
+    }
     k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
     if (k.binding != serving::Binding::none) {
       k.why = fmt::format("a request alone has a TTFT of {} and a TPOT of {}", format_seconds(closed.ttft),
@@ -277,21 +313,20 @@ void search_replicas(const CapacityResult& result, Case& c, const std::function<
 void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>* stop) {
   Candidate& k = c.candidate;
   serving::Deployment deployment = c.deployed->deployment;
-  const auto busy = [&](bool decode) {
-    serving::Deployed one = *c.deployed;
-    one.deployment.pool.replicas = decode ? kPlenty : 1;
-    one.deployment.decode->replicas = decode ? 1 : kPlenty;
-    const double most = serving::closed_form(one, c.traffic.load, result.slo).ceiling;
+  const auto busy = [&](double most) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(result.rate / (0.8 * most))));
   };
-  k.replicas = busy(false);
-  k.decode_replicas = busy(true);
+  k.replicas = busy(c.prompt_ceiling);
+  k.decode_replicas = busy(c.decode_ceiling);
   serving::Load load = c.traffic.load;
   load.rate = result.rate;
+  const auto run = [&] {
+    deployment.pool.replicas = k.replicas * c.deployed->deployment.pool.replicas;
+    deployment.decode->replicas = k.decode_replicas * c.deployed->deployment.decode->replicas;
+    return judged(result, c, deployment, load, stop);
+  };
   for (int more = 0; more < 24 && !stopped(stop); ++more) {
-    deployment.pool.replicas = k.replicas;
-    deployment.decode->replicas = k.decode_replicas;
-    const serving::Summary s = judged(result, c, deployment, load, stop);
+    const serving::Summary s = run();
     k.at = s;
     k.meets = s.meets(result.slo);
     if (k.meets) break;
@@ -306,6 +341,18 @@ void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>
     ++(prompts > decodes ? k.replicas : k.decode_replicas);
   }
   k.max_requests_per_second = k.meets ? result.rate : 0;
+  // What was one more than is needed of the other kind.
+  for (std::int64_t* count : {&k.replicas, &k.decode_replicas}) {
+    while (k.meets && *count > 1 && !stopped(stop)) {
+      --*count;
+      const serving::Summary s = run();
+      if (!s.meets(result.slo)) {
+        ++*count;
+        break;
+      }
+      k.at = s;
+    }
+  }
 }
 
 // Every combination of the lists of a request; what serves prompts and decode apart is another.
@@ -318,6 +365,8 @@ class Search {
     read();
     list_cases();
     screen_all();
+    pair_pools();
+    order();
     for_all([&](std::size_t i) { simulate(cases_[i]); });
     conclude();
     rank();
@@ -336,6 +385,8 @@ class Search {
   void list_cases();
   void add_case(Request one, const Text& engine, bool apart);
   void screen_all();
+  void pair_pools();
+  void order();
   void simulate(Case& c);
   bool search(Case& c);
   void conclude();
@@ -532,8 +583,7 @@ void Search::add_case(Request one, const Text& engine, bool apart) {
   if (apart) {
     one.prefill_replicas = one.decode_replicas = 2;  // found later; of one there is nothing to route
   } else {
-    one.kv_link.reset();
-    one.kv_transfer.reset();
+    for (Text* of_both : {&one.kv_link, &one.kv_transfer, &one.decode_plan, &one.decode_hw}) of_both->reset();
     if (one.dp.value_or(1) == 1) one.router.reset();
   }
   cases_.emplace_back().apart = apart;
@@ -545,7 +595,6 @@ void Search::add_case(Request one, const Text& engine, bool apart) {
   requests_.push_back(std::move(one));
 }
 
-// In the order of what each costs at least.
 void Search::screen_all() {
   for_all([&](std::size_t i) { screen(result_, sources_, requests_[i], trace_, cases_[i]); });
   // Where nothing could be read at all, what is wrong is wrong with the request.
@@ -553,6 +602,66 @@ void Search::screen_all() {
     throw Error(*cases_.front().error);
   const auto read = std::ranges::find_if(cases_, [](const Case& c) { return c.traffic.load.rate.has_value(); });
   if (read != cases_.end()) result_.load = read->traffic.load;
+}
+
+// Pools for prompts and for decode of unlike plans, or on unlike devices, where both multiply the same weights by the
+// same engine: of all pairs those that cost least by the closed form, if that is less than one pool costs for both.
+void Search::pair_pools() {
+  constexpr std::size_t kMost = 12;
+  struct Pair {
+    double value;
+    std::size_t prompts, decodes;
+  };
+  std::vector<Pair> pairs;
+  // Of what is minimised, for so many replicas of the case as one kind.
+  const auto value = [&](const Case& c, double ceiling) {
+    Candidate k;
+    k.replica_devices = c.candidate.replica_devices;
+    k.replicas = static_cast<std::int64_t>(std::floor(result_.rate / ceiling * (1 + 1e-9))) + 1;
+    price(result_, c, k);
+    return value_of(k);
+  };
+  double one_plan = kUnknown;
+  std::vector<double> for_prompts(cases_.size(), kUnknown), for_decode(cases_.size(), kUnknown);
+  for (std::size_t i = 0; i < cases_.size(); ++i) {
+    const Case& c = cases_[i];
+    if (c.prompts) for_prompts[i] = value(c, c.prompt_ceiling);
+    if (c.decodes) for_decode[i] = value(c, c.decode_ceiling);
+    one_plan = std::min(one_plan, for_prompts[i] + for_decode[i]);
+  }
+  for (std::size_t i = 0; i < cases_.size(); ++i) {
+    for (std::size_t j = 0; j < cases_.size(); ++j) {
+      const double both = for_prompts[i] + for_decode[j];
+      if (i == j || !(both < one_plan)) continue;
+      const Candidate& one = cases_[i].candidate;
+      const Candidate& other = cases_[j].candidate;
+      const bool alike = one.weights == other.weights && one.engine == other.engine &&
+                         setup_of(cases_[i]).execution.kv.name() == setup_of(cases_[j]).execution.kv.name();
+      if (alike) pairs.push_back({both, i, j});
+    }
+  }
+  std::ranges::stable_sort(pairs, {}, &Pair::value);
+  if (pairs.size() > kMost) pairs.resize(kMost);
+  const std::size_t first = cases_.size();
+  for (const Pair& pair : pairs) {
+    Request one = cases_[pair.prompts].candidate.request;
+    const Request& other = cases_[pair.decodes].candidate.request;
+    if (other.hw != one.hw) one.decode_hw = other.hw;
+    std::string plan = "tp " + other.tp.value_or("1");
+    for (const auto& [axis, degree] : {std::pair{"pp", other.pp}, {"dp", other.dp}, {"ep", other.ep}}) {
+      if (degree) plan += fmt::format(" {} {}", axis, *degree);
+    }
+    one.decode_plan = plan;
+    const Text engine = one.engine;
+    add_case(std::move(one), engine, true);
+  }
+  in_parallel(pairs.size(), query_.threads, [&](std::size_t i) {
+    if (!stopped(stop_)) screen(result_, sources_, requests_[first + i], trace_, cases_[first + i]);
+  });
+}
+
+// By what each costs at least.
+void Search::order() {
   std::ranges::stable_sort(cases_, {}, [&](const Case& c) { return std::pair(least(result_, c), c.alone); });
 }
 

@@ -19,48 +19,49 @@ constexpr std::int64_t kMoments = 200;  // of a run's timeline
 
 // What stands for the steps of a run: of prompts one of the mean length, of decode as many sequences as a step had on
 // the mean; and what the profile says of both.
-void describe_steps(estimate::Estimator& estimator, const serving::Summary& s, const serving::Workload& sent,
-                    result::Serving& result) {
-  const graph::Plan& plan = estimator.setup().execution.plan;
+void describe_steps(estimate::Estimator& prompts, estimate::Estimator& decodes, const serving::Summary& s,
+                    const serving::Workload& sent, result::Serving& result) {
   const auto tokens = [](double mean, std::int64_t least) {
     return std::clamp<std::int64_t>(std::llround(mean), least, estimate::kMaxTokens);
   };
+  const auto replicas = [](const estimate::Estimator& of) { return of.setup().execution.plan.data; };
   result.prompts = {
-      .batch = plan.data, .prompt = tokens(sent.mean_input(), 1), .generate = tokens(sent.mean_output(), 2)};
+      .batch = replicas(prompts), .prompt = tokens(sent.mean_input(), 1), .generate = tokens(sent.mean_output(), 2)};
   result.decodes = result.prompts;
   // Ranks that share experts step together, the others are replicas.
   const auto sequences = std::max<std::int64_t>(1, std::llround(s.mean_batch));
+  const graph::Plan& plan = decodes.setup().execution.plan;
   const std::int64_t batch = plan.expert > 1 ? divide_up(sequences, plan.data) * plan.data : sequences * plan.data;
   result.decodes.batch = std::min(batch, estimate::kMaxBatch / plan.data * plan.data);
-  const auto band_of = [&](const estimate::Scenario& step, const char* phase, bool prefill) {
+  const auto band_of = [](estimate::Estimator& estimator, const estimate::Scenario& step, const char* phase,
+                          bool prefill) {
     const estimate::Estimate e = estimator.run(step);
     const estimate::Phase* found = e.phase(phase);
     if (found == nullptr) return std::optional<result::BandOf>();
     return result::band_of(result::band(estimator.setup(), e, phase), prefill ? *e.ttft : *e.tpot);
   };
-  const auto decode = band_of(result.decodes, "decode", false);
-  result.bands = {{"prefill", band_of(result.prompts, "prefill", true)},
+  const auto decode = band_of(decodes, result.decodes, "decode", false);
+  result.bands = {{"prefill", band_of(prompts, result.prompts, "prefill", true)},
                   // As many sequences at once may be more than an estimate has room for.
-                  {"decode", decode ? decode : band_of(result.prompts, "decode", false)}};
+                  {"decode", decode ? decode : band_of(decodes, result.prompts, "decode", false)}};
 }
 
-// What a request's traffic is sent to: of requests as long as those that one seed makes.
-serving::Deployed deployed_for(const request::Traffic& traffic, const serving::EngineSettings& settings,
-                               const estimate::Setup& setup, const serving::Workload& sent) {
-  const auto tokens = std::llround(sent.mean_input() + sent.mean_output());
-  return serving::deploy(setup, settings, traffic.replicas, tokens);
+estimate::Estimator& estimator_of(const request::Resolved& r) {
+  return *std::get<request::Generation>(r.work).estimator;
 }
 
 }  // namespace
 
 Served::Served(const request::Request& request, request::Sources& sources, const ServeOptions& options)
     : resolved_(request::resolve_serving(request, sources)), traffic_(request::read_traffic(*resolved_)) {
-  estimate::Estimator& estimator = *std::get<request::Generation>(resolved_->work).estimator;
+  estimate::Estimator& estimator = estimator_of(*resolved_);
+  estimate::Estimator& decodes = resolved_->decode ? estimator_of(*resolved_->decode) : estimator;
   const estimate::Setup& setup = estimator.setup();
   const serving::EngineSettings settings = serving::choose_engine(traffic_.engine, setup);
   const auto sent = [&](std::uint64_t seed) { return requests_of(traffic_, seed, resolved_->model(), settings); };
   serving::Workload first = sent(traffic_.load.seed);
-  deployed_ = std::make_unique<serving::Deployed>(deployed_for(traffic_, settings, setup, first));
+  deployed_ = std::make_unique<serving::Deployed>(
+      request::deploy(*resolved_, traffic_, settings, std::llround(first.mean_input() + first.mean_output())));
   if (traffic_.load.extends) {
     traffic_.load.requests = serving::judge(deployed_->deployment, traffic_.load, {}, false, options.stop).requests;
     first = sent(traffic_.load.seed);
@@ -86,12 +87,13 @@ Served::Served(const request::Request& request, request::Sources& sources, const
       traffic_.load.seed, traffic_.seeds,
       [&](const serving::Summary& s) {
         if (!options.banded) return serving::StepBand{};
-        describe_steps(estimator, s, first, result);
+        describe_steps(estimator, decodes, s, first, result);
         const auto p90 = [](const std::optional<result::BandOf>& band) { return band ? band->band.p90 : 0; };
         return serving::StepBand{p90(result.bands[0].second), p90(result.bands[1].second)};
       },
       traffic_.slo, {.seed = traffic_.load.seed, .timeline = options.drawn, .stop = options.stop, .progress = show}));
   result.deployed = deployed_.get();
+  if (resolved_->decode) result.decode = &decodes.setup();
   result.study = study_.get();
   result.interrupted = options.stop != nullptr && *options.stop;
   result.traffic = result::traffic_sent(traffic_.load, first, traffic_.trace.has_value());
@@ -123,10 +125,10 @@ double highest_rate(request::Request request, request::Sources& sources, const s
   request.rate = 1;  // any
   const std::unique_ptr<request::Resolved> resolved = request::resolve_serving(request, sources);
   const request::Traffic traffic = request::read_traffic(*resolved);
-  const estimate::Setup& setup = std::get<request::Generation>(resolved->work).estimator->setup();
-  const serving::EngineSettings settings = serving::choose_engine(traffic.engine, setup);
+  const serving::EngineSettings settings = serving::choose_engine(traffic.engine, estimator_of(*resolved).setup());
   const serving::Workload sent = requests_of(traffic, traffic.load.seed, resolved->model(), settings);
-  const serving::Deployed deployed = deployed_for(traffic, settings, setup, sent);
+  const serving::Deployed deployed =
+      request::deploy(*resolved, traffic, settings, std::llround(sent.mean_input() + sent.mean_output()));
   const serving::Capacity found = serving::max_rate(deployed, traffic.load, traffic.slo, {.stop = stop});
   if (found.requests_per_second <= 0) {
     throw Error::infeasible(fmt::format("`rate` max: a request alone misses a bound ({})", name(found.binding)),

@@ -203,9 +203,9 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   s.met_share = s.requests > 0 ? met / d(s.requests) : 0;
   s.preemptions = run.preemptions;
   s.prefix_hit_share = prompts > 0 ? reused / prompts : 0;
-  s.kv_peak_share = run.blocks > 0 ? d(run.peak_blocks) / d(run.blocks) : 0;
+  s.kv_peak_share = run.kv_peak_share;
   if (run.busy > 0) {
-    s.kv_mean_share = run.block_seconds / (run.busy * d(run.blocks));
+    s.kv_mean_share = run.kv_seconds / run.busy;
     s.mean_batch = run.decode_seconds / run.busy;
     s.mean_waiting = run.waiting_seconds / run.busy;
   }

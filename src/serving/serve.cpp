@@ -154,10 +154,19 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
                            .latency = replicas.kv_latency,
                            .per_layer = replicas.kv_per_layer,
                            .layers = setup.execution.model->num_layers()};
-    d_.devices = (replicas.prefill.value_or(1) + replicas.decode.value_or(1)) * plan.devices();
+    d_.decode_devices = replicas.decode.value_or(1) * plan.devices();
+    d_.devices = replicas.prefill.value_or(1) * plan.devices() + d_.decode_devices;
   }
   deployment.pool = std::move(pool);
   return d_;
+}
+
+void decode_on(Deployed& prompts, const Deployed& other) {
+  prompts.devices += other.decode_devices - prompts.decode_devices;
+  prompts.decode_devices = other.decode_devices;
+  prompts.deployment.decode = other.deployment.decode;
+  BytesPerSecond& link = prompts.deployment.transfer.rate;
+  link = std::min(link, other.deployment.transfer.rate);
 }
 
 Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t seed, std::int64_t seeds,

@@ -53,7 +53,8 @@ struct Deployed {
   EngineSettings settings;
   estimate::KvCapacity kv;
   std::shared_ptr<const estimate::StepCost> cost;
-  std::int64_t devices = 1;  // of all replicas
+  std::int64_t devices = 1;         // of all replicas
+  std::int64_t decode_devices = 0;  // of these, that decode alone
   std::string adapted = {};  // what of the engine's defaults it would not start with, and what is taken; empty: nothing
 };
 // `sequence_tokens`: of the sequences that are sent, whose share of windows and states says how many tokens they hold
@@ -61,6 +62,10 @@ struct Deployed {
 // asked for: then the longest sequence is as long as the pool, and there are as many as have a state.
 Deployed deploy(const estimate::Setup& setup, const EngineSettings& engine, const Replicas& replicas = {},
                 std::int64_t sequence_tokens = 0);
+
+// Both with prompts and decode apart: the replicas for prompts stay, and send what they computed to those of the other
+// that decode, over the slower link of the two.
+void decode_on(Deployed& prompts, const Deployed& other);
 
 // Least, middle and most of what several runs gave.
 struct Range {

@@ -340,8 +340,9 @@ class Replica {
     run_->decode_seconds +=
         (end - flight.begin) * static_cast<double>(flight.step.decodes.size() + flight.step.prompts.size());
     run_->waiting_seconds += seconds * d(waiting());
-    run_->block_seconds += seconds * d(blocks);
-    run_->peak_blocks = std::max(run_->peak_blocks, blocks);
+    const double held = scheduler_.cache().blocks() > 0 ? d(blocks) / d(scheduler_.cache().blocks()) : 0;
+    run_->kv_seconds += seconds * held;
+    run_->kv_peak_share = std::max(run_->kv_peak_share, held);
     if (!timeline_) return;
     Interval i{.begin = Seconds{flight.begin},
                .end = Seconds{end},
@@ -350,7 +351,8 @@ class Replica {
                .decodes = static_cast<std::int32_t>(flight.step.decodes.size()),
                .prompts = static_cast<std::int32_t>(flight.step.prompts.size()),
                .waiting = waiting(),
-               .blocks = blocks};
+               .blocks = blocks,
+               .kv_share = held};
     for (const Piece& p : flight.step.prompts) i.prompt_tokens += p.tokens;
     run_->timeline.push_back(i);
   }
@@ -392,7 +394,6 @@ class Simulation {
       run_.requests[i] = {.sent = r.sent, .input = r.input, .output = r.output};
     }
     run_.replicas = deployment.pool.replicas;
-    run_.blocks = deployment.pool.blocks * deployment.pool.ranks;
     add_pool(deployment.pool, 0, prompts_);
     if (deployment.decode) {
       add_pool(*deployment.decode, static_cast<std::int32_t>(deployment.pool.replicas), decodes_);

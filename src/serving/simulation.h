@@ -78,6 +78,7 @@ struct Interval {
   std::int64_t prompt_tokens = 0;
   std::int64_t waiting = 0;
   std::int64_t blocks = 0;  // held
+  double kv_share = 0;      // … of those that the replica has
 };
 
 // What keeps a token from coming at once after the one before: its step, what prompts add to it, and steps that it is
@@ -101,9 +102,8 @@ struct Run {
   double busy = 0;             // seconds of replicas in which a step runs
   double decode_seconds = 0;   // sum over time of sequences in steps
   double waiting_seconds = 0;  // … and of sequences that wait
-  double block_seconds = 0;
-  std::int64_t peak_blocks = 0;  // of one replica
-  std::int64_t blocks = 0;       // that it has
+  double kv_seconds = 0;       // … and of the share of their blocks that requests hold
+  double kv_peak_share = 0;    // of those of one replica
   bool interrupted = false;
   std::vector<Interval> timeline;  // where it was asked for
 };

@@ -273,6 +273,24 @@ class Engines(Serve):
         # 256 tokens of 128 KiB take 34 ms, and not 3.
         self.assertGreater(slow["ttft_s"]["mean"], document["ttft_s"]["mean"] + 0.03)
 
+    def test_what_decodes_has_a_plan_and_devices_of_its_own(self):
+        words = ["serve", "-m", "llama-3-70b", "--hw", "h100-sxm", "--weights", "fp8", "--rate", "2", "--requests", "40",
+                 "--prefill-replicas", "1", "--decode-replicas", "2", "--tp", "4"]
+        document = self.json(*words, "--decode-plan", "tp2", "--decode-hw", "h200-sxm")
+        inputs = document["inputs"]
+        self.assertEqual((inputs["decode_hardware"], inputs["decode_plan"]["tensor"], inputs["plan"]["tensor"]), ("h200-sxm", 2, 4))
+        self.assertEqual(document["devices"], 4 + 2 * 2)
+        price = {hw: self.json("serve", "-m", "llama-3.1-8b", "--hw", hw, "--rate", "1", "--requests", "5")["cost_per_hour"]
+                 for hw in ("h100-sxm", "h200-sxm")}
+        self.assertAlmostEqual(document["cost_per_hour"], 4 * price["h100-sxm"] + 4 * price["h200-sxm"])
+        self.assertIn("on 4 x NVIDIA H100 SXM and 4 x NVIDIA H200 SXM", self.output(*words, "--decode-plan", "tp2", "--decode-hw", "h200-sxm"))
+        # Of the same plan on the same devices nothing changes.
+        same = self.json(*words, "--decode-plan", "tp 4")
+        alike = self.json(*words)
+        self.assertEqual((same["ttft_s"], same["tpot_s"]), (alike["ttft_s"], alike["tpot_s"]))
+        self.assert_bad_input([*words, "--decode-plan", "four"], "--decode-plan", "'four'", "tp 8")
+        self.assert_bad_input([*words[:-6], "--decode-plan", "tp 4"], "--decode-plan", "--prefill-replicas")
+
 
 class Traces(Serve):
     def test_formats(self):

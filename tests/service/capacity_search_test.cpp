@@ -2,6 +2,7 @@
 #include "catch.h"
 #include "result/document.h"
 #include "service/capacity.h"
+#include "service/serve.h"
 
 namespace llmperf::service::capacity_search_test {
 namespace {
@@ -86,6 +87,43 @@ TEST_CASE("What was found before a search is stopped is kept, and nothing is sai
   for (const Candidate& k : some.candidates) {
     if (!k.simulated) CHECK_FALSE(k.meets);
   }
+}
+
+TEST_CASE("Pools of unlike plans and devices keep the promise where they are served, and one replica fewer does not",
+          "[capacity]") {
+  CapacityQuery q;
+  q.request.model = "llama-3-70b";
+  q.request.rate = 20;
+  q.request.slo = "ttft.p99=2s,tpot.p95=30ms";
+  q.request.hw = "h100-sxm,h200-sxm";
+  q.request.input = "3000";
+  q.request.output = "300";
+  q.request.weights = "fp8";
+  q.disaggregated = true;
+  const CapacityResult found = search(q);
+  REQUIRE(found.best() != nullptr);
+  CHECK(found.best()->decode_plan == "tp 2");  // prompts are computed by devices of their own
+  CHECK(found.best()->plan == "1 device");
+  int unlike = 0;
+  for (const Candidate& k : found.candidates) {
+    if (!k.meets || k.decode_plan.empty()) continue;
+    ++unlike;
+    INFO(k.hardware << ' ' << k.plan << ", " << k.decode_hardware << ' ' << k.decode_plan);
+    const auto served = [&](std::int64_t prompts, std::int64_t decodes) {
+      request::Request one = k.request;
+      one.prefill_replicas = prompts;
+      one.decode_replicas = decodes;
+      request::Sources sources;
+      return Served(one, sources, {.drawn = false, .banded = false});
+    };
+    const Served as_found = served(k.replicas, k.decode_replicas);
+    CHECK_FALSE(as_found.misses());
+    CHECK(as_found.result().deployed->devices == k.devices);
+    CHECK(as_found.result().cost_per_hour().value() == Approx(*k.cost_per_hour));
+    if (k.replicas > 1) CHECK(served(k.replicas - 1, k.decode_replicas).misses());
+    if (k.decode_replicas > 1) CHECK(served(k.replicas, k.decode_replicas - 1).misses());
+  }
+  CHECK(unlike > 1);
 }
 
 }  // namespace llmperf::service::capacity_search_test

@@ -163,13 +163,13 @@ TEST_CASE("requests and tokens are conserved, the cache is never over-full, and 
     // Every token of a prompt is computed or was cached; what is preempted is computed again.
     if (run.preemptions == 0 && !c.deployment.decode) REQUIRE(run.prompt_tokens == prompts - reused);
     if (run.preemptions > 0) REQUIRE(run.prompt_tokens >= prompts - reused);
-    REQUIRE(run.peak_blocks <= run.blocks);
+    REQUIRE(run.kv_peak_share <= 1);
     REQUIRE(run.busy <= (run.end.value + 1e-9) * static_cast<double>(run.replicas));
     std::int64_t steps = 0;
     for (const Interval& i : run.timeline) {
       steps += i.steps;
       REQUIRE(i.begin < i.end);
-      REQUIRE(i.blocks <= run.blocks);
+      REQUIRE(i.kv_share <= run.kv_peak_share);
       REQUIRE(i.prompt_tokens + i.decodes * (1 + c.deployment.drafts) <=
               std::max(c.deployment.pool.settings.max_batched_tokens, c.deployment.pool.settings.max_prefill_tokens) *
                       c.deployment.pool.ranks +

@@ -94,9 +94,8 @@ TEST_CASE("a run of three requests, by hand") {
   run.replicas = 2;
   run.decode_seconds = 20;
   run.waiting_seconds = 2.5;
-  run.block_seconds = 150;
-  run.blocks = 100;
-  run.peak_blocks = 60;
+  run.kv_seconds = 1.5;
+  run.kv_peak_share = 0.6;
   const Summary s = summarise(run, {}, parse_slo("ttft=1.5s,tpot=1s"));
   CHECK(s.requests == 3);
   CHECK(s.ttft.mean == Approx((1 + 0.5 + 2) / 3));

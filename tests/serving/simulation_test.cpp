@@ -178,7 +178,7 @@ TEST_CASE("one request alone: its prompt's step and a step for each token after 
   CHECK(run.begin.value == 1);
   CHECK(run.end.value == Approx(1.063));
   CHECK(run.busy == Approx(0.063));
-  CHECK(run.peak_blocks == 6);  // 23 tokens
+  CHECK(run.kv_peak_share == Approx(6.0 / 1000));  // 23 tokens
   CHECK(run.prompt_tokens == 20);
   std::int64_t gaps = 0;
   for (const auto& [seconds, count] : run.gaps) gaps += count;

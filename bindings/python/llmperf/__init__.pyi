@@ -953,6 +953,10 @@ def serve(
     prefill_replicas: Optional[Count] = None,
     # … to as many that decode
     decode_replicas: Optional[Count] = None,
+    # … by a plan of their own: 'tp 8', 'dp 8 ep 8'
+    decode_plan: Optional[Text] = None,
+    # … on devices of their own
+    decode_hw: Optional[Text] = None,
     # … over a link of so much per device and direction, 50GB/s [the network of the hardware file, else its
     # interconnect]
     kv_link: Optional[Text] = None,
@@ -1105,6 +1109,10 @@ def capacity(
     prefill_replicas: Optional[Count] = None,
     # … to as many that decode
     decode_replicas: Optional[Count] = None,
+    # … by a plan of their own: 'tp 8', 'dp 8 ep 8'
+    decode_plan: Optional[Text] = None,
+    # … on devices of their own
+    decode_hw: Optional[Text] = None,
     # … over a link of so much per device and direction, 50GB/s [the network of the hardware file, else its
     # interconnect]
     kv_link: Optional[Text] = None,

@@ -228,11 +228,17 @@ void serving_cards(Cards& c) {
   add_basis(c);
 }
 
-// "3 x tp 4"; "4 + 2 x tp 1" of prompts and decode apart.
+// "3 x tp 4"; of prompts and decode apart "4 + 2 x tp 1", or "4 x tp 1 + 2 x h200-sxm, tp 2".
 std::string replicas_text(const Json& candidate, const Labels& labels) {
   const auto number = [&](const char* key) { return format_count(find_number(candidate, key).value_or(0)); };
   const std::string plan = find_text(candidate, "plan");
   const bool apart = find_number(candidate, "decode_replicas").value_or(0) > 0;
+  if (const std::string own = find_text(candidate, "decode_plan"); !own.empty()) {
+    const std::string hardware = find_text(candidate, "decode_hardware");
+    const bool unlike = hardware != find_text(candidate, "hardware");
+    return labels.text("replicas_unlike",
+                       {number("replicas"), plan, number("decode_replicas"), unlike ? hardware + ", " + own : own});
+  }
   return apart ? labels.text("replicas_apart", {number("replicas"), number("decode_replicas"), plan})
                : labels.text("replicas_of", {number("replicas"), plan});
 }

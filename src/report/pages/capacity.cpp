@@ -45,6 +45,10 @@ std::string title_of(const CapacityResult& r, const Candidate& k) {
   const auto replicas = [](std::int64_t n) { return fmt::format("{} replica{}", n, n == 1 ? "" : "s"); };
   std::string text = k.plan;
   if (k.decode_replicas > 0) {
+    if (!k.decode_plan.empty()) {
+      return fmt::format("{} of {} on {} for prompts, {} of {} on {} for decode, {}: {} devices", replicas(k.replicas),
+                         k.plan, k.hardware, k.decode_replicas, k.decode_plan, k.decode_hardware, k.weights, k.devices);
+    }
     text = fmt::format("{} for prompts and {} for decode, of {}", replicas(k.replicas), k.decode_replicas, k.plan);
   } else if (k.replicas > 0) {
     text = fmt::format("{} of {}", replicas(k.replicas), k.plan);
@@ -76,6 +80,11 @@ std::vector<Shown> shown_times(const serving::Slo& slo) {
   return all;
 }
 
+// Of what decodes on others.
+std::string other_devices(const Candidate& k) {
+  return k.decode_hardware == k.hardware ? "" : k.decode_hardware + ", ";
+}
+
 Table meeting_table(const CapacityResult& r) {
   const bool engines = several_engines(r);
   const std::vector<Shown> times = shown_times(r.slo);
@@ -96,9 +105,12 @@ Table meeting_table(const CapacityResult& r) {
     if (!k.meets) continue;
     const std::string replicas =
         k.decode_replicas > 0 ? fmt::format("{}+{}", k.replicas, k.decode_replicas) : std::to_string(k.replicas);
-    std::vector<std::string>& row = t.rows.emplace_back(
-        std::vector<std::string>{std::to_string(++i) + (k.pareto ? "+" : ""), k.hardware + (k.extrapolated ? "*" : ""),
-                                 replicas + " x " + k.plan, k.weights});
+    std::vector<std::string>& row = t.rows.emplace_back(std::vector<std::string>{
+        std::to_string(++i) + (k.pareto ? "+" : ""), k.hardware + (k.extrapolated ? "*" : ""),
+        k.decode_plan.empty()
+            ? replicas + " x " + k.plan
+            : fmt::format("{} x {} + {} x {}", k.replicas, k.plan, k.decode_replicas, other_devices(k) + k.decode_plan),
+        k.weights});
     if (engines) row.push_back(k.engine);
     if (!engines) row.push_back(std::to_string(k.devices));
     row.insert(row.end(), {format_significant(fleet ? k.requests_per_second : k.max_requests_per_second, 3),

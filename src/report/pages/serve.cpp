@@ -60,8 +60,11 @@ std::string engine_text(const Serving& r) {
   if (!s.chunked_prefill) text += ", prompts uncut";
   if (!s.prefix_caching) text += ", no prefix cache";
   if (of.decode) {
-    text += fmt::format("; {} replica{} for prompts, {} for decode, over {} {}", of.pool.replicas,
-                        of.pool.replicas == 1 ? "" : "s", of.decode->replicas, of.transfer.rate,
+    const std::string own = r.decode == nullptr ? ""
+                                                : fmt::format(" ({} on {})", graph::to_text(r.decode->execution.plan),
+                                                              r.decode->device->name);
+    text += fmt::format("; {} replica{} for prompts, {} for decode{}, over {} {}", of.pool.replicas,
+                        of.pool.replicas == 1 ? "" : "s", of.decode->replicas, own, of.transfer.rate,
                         of.transfer.per_layer ? "while prompts are computed" : "once they are");
   } else if (r.study->run.replicas > 1) {
     text += fmt::format("; {} replicas, {}", r.study->run.replicas, name(of.router));
@@ -238,15 +241,26 @@ Table seed_table(const Serving& r) {
   return t;
 }
 
+bool unlike_devices(const Serving& r) {
+  return r.decode != nullptr && r.decode->device->name != r.setup->device->name;
+}
+
+std::string devices_text(const Serving& r) {
+  if (!r.setup->cards.empty()) return title_text(*r.setup);
+  const bool unlike = unlike_devices(r);
+  const std::int64_t apart = unlike ? r.deployed->decode_devices : 0;
+  const std::string own = title_text(*r.setup->device, r.deployed->devices - apart);
+  return unlike ? own + " and " + title_text(*r.decode->device, apart) : own;
+}
+
 Document document(const Serving& r) {
-  Document doc{
-      Heading{fmt::format(
-                  "{} served by {} on {}", r.setup->execution.model->name, engine_name(r.deployed->settings),
-                  r.setup->cards.empty() ? title_text(*r.setup->device, r.deployed->devices) : title_text(*r.setup)),
-              r.label},
-      Paragraph{assumptions_line(r)}, headline(r), latency_table(r), engine_fields(r)};
+  Document doc{Heading{fmt::format("{} served by {} on {}", r.setup->execution.model->name,
+                                   engine_name(r.deployed->settings), devices_text(r)),
+                       r.label},
+               Paragraph{assumptions_line(r)}, headline(r), latency_table(r), engine_fields(r)};
   if (r.study->seeds.size() > 1) doc.push_back(seed_table(r));
   doc.push_back(rests_on(*r.setup, figures_used(*r.setup), r.notes));
+  if (unlike_devices(r)) doc.push_back(rests_on(*r.decode, figures_used(*r.decode), {"the above: what decodes"}));
   return doc;
 }
 
