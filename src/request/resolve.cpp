@@ -449,7 +449,8 @@ void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
                        r.model().name));
   };
   for (const char* name : {"gen", "depth", "prefill-chunk", "step", "phase", "verify", "accept", "top-k", "top-p", "kv",
-                           "cache-type-k", "cache-type-v"}) {
+                           "cache-type-k", "cache-type-v", "output", "prefix", "turns", "prefix-caching",
+                           "chunked-prefill", "prefill-replicas", "decode-replicas"}) {
     useless(name);
   }
   for (const char* name : kPoolFields) useless(name);
@@ -1110,11 +1111,6 @@ std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sourc
   const std::string& model = required(request.model, "model");
   if (sources.is_video(model)) model::reject_video_dit(model);
   auto r = resolve(request, Workload::serve, sources, Unused::refused);
-  if (r->model().encoder) {
-    throw Error::bad_input(
-        fmt::format("{} is an encoder: it generates nothing that could be served token by token", r->model().name),
-        "llmperf estimate says how many sequences it reads per second");
-  }
   if (!request.decode_plan && !request.decode_hw) return r;
   Request decode = request;
   if (request.decode_hw) decode.hw = request.decode_hw;

@@ -20,6 +20,7 @@ namespace {
 constexpr std::int64_t kRequests = 1000;
 constexpr const char* kInput = "1024";
 constexpr const char* kOutput = "128";
+constexpr const char* kText = "256";  // of an encoder
 
 bool switch_value(std::string_view field, const std::string& text) {
   if (text == "on" || text == "off") return text == "on";
@@ -209,14 +210,21 @@ Traffic read_traffic(const Resolved& r) {
   t.load.concurrency = q.concurrency;
   t.load.requests = q.requests.value_or(kRequests);
   t.load.extends = !q.requests && !q.trace && !q.concurrency;
-  t.load.input = serving::parse_lengths("input", q.input.value_or(kInput));
-  t.load.output = serving::parse_lengths("output", q.output.value_or(kOutput));
+  const bool encodes = r.model().encoder;
+  t.load.input = serving::parse_lengths("input", q.input.value_or(encodes ? kText : kInput));
+  // Of an encoder the one result of a text stands for its first token.
+  t.load.output = serving::parse_lengths("output", encodes ? "1" : q.output.value_or(kOutput));
   if (q.prefix) t.load.prefix = serving::parse_prefix(*q.prefix, t.load.input);
   if (q.images.value_or(0) > 0 || q.image_size) see_images(r, t);
   t.load.turns = q.turns.value_or(1);
   t.load.seed = static_cast<std::uint64_t>(q.seed.value_or(0));
   t.seeds = q.seeds.value_or(1);
   if (q.slo) t.slo = serving::parse_slo(*q.slo);
+  for (const serving::Bound& b : t.slo) {
+    if (!encodes || b.metric == serving::Metric::ttft || b.metric == serving::Metric::e2e) continue;
+    throw Error::bad_input(fmt::format("`slo`: {} is an encoder, and has no time between tokens", r.model().name),
+                           "`slo` e2e.p99=100ms");
+  }
   if (!q.trace) {
     if (q.lengths) named("lengths", *q.lengths, std::array<std::string_view, 2>{"spread", "exact"});
     if (q.concurrency && q.lengths != "exact") spread_lengths(r, t);
@@ -255,7 +263,12 @@ serving::Workload requests_of(const Traffic& t, std::uint64_t seed, const model:
   serving::Load load = t.load;
   load.seed = seed;
   serving::Workload w = t.trace ? serving::sent_as(*t.trace, load) : serving::make_workload(load);
-  const std::int64_t made_for = model.max_position.value_or(std::numeric_limits<std::int64_t>::max());
+  if (model.encoder) {
+    for (serving::Request& r : w.requests) r.output = 1;  // of a trace as well
+  }
+  const std::int64_t result = model.encoder ? 1 : 0;  // which is no token of the text's
+  const std::int64_t made_for =
+      model.max_position ? *model.max_position + result : std::numeric_limits<std::int64_t>::max();
   // The other engines cut what is longer in any case.
   const bool whole = !settings.chunked_prefill &&
                      (settings.kind == serving::EngineKind::vllm || settings.kind == serving::EngineKind::trtllm);
@@ -278,7 +291,7 @@ serving::Workload requests_of(const Traffic& t, std::uint64_t seed, const model:
                       "cut it",
                       file, i + 1, format_count(d(r.input)), format_count(d(settings.max_batched_tokens)),
                       name(settings.kind)),
-          "`chunked-prefill` on, or a larger `max-batched-tokens`");
+          model.encoder ? "a larger `max-batched-tokens`" : "`chunked-prefill` on, or a larger `max-batched-tokens`");
     }
   }
   return w;

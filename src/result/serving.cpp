@@ -284,11 +284,11 @@ Type fields_of(Fields<Serving> f) {
       .of<&S::cost_per_hour>("cost_per_hour", "of all devices, in `currency`; null without a price, as all costs")
       .of("cost_per_million_output_tokens", "over `output_tokens_per_second`, prompts and idle time included",
           [](const S& s) {
-            const std::optional<double> hour = s.cost_per_hour();
-            const double rate = s.study->summary.output_tokens_per_second;
-            constexpr double kMillion = 1e6;
-            constexpr double kHour = 3600;
-            return hour && rate > 0 ? std::optional(*hour / (rate * kHour) * kMillion) : std::nullopt;
+            return s.setup->encodes() ? std::nullopt : s.cost_per_million(s.study->summary.output_tokens_per_second);
+          })
+      .of("cost_per_million_input_tokens", "of an encoder, over `input_tokens_per_second`; null of others",
+          [](const S& s) {
+            return s.setup->encodes() ? s.cost_per_million(s.study->summary.input_tokens_per_second) : std::nullopt;
           })
       .spread([](const S& s) { return PriceUsed{&s.setup->price}; })
       .of<&S::power_w>("average_power_w", "of all devices at most; null: it is not stated")
@@ -404,12 +404,19 @@ std::optional<double> Serving::power_w() const {
 
 std::optional<double> Serving::joules_per_output_token() const {
   const std::optional<double> watts = power_w();
-  const double rate = study->summary.output_tokens_per_second;
+  const double rate = setup->encodes() ? 0 : study->summary.output_tokens_per_second;
   return watts && rate > 0 ? std::optional(*watts / rate) : std::nullopt;
 }
 
 std::optional<double> Serving::cost_per_hour() const {
   return over_devices([](const estimate::Setup& s) { return s.price ? std::optional(s.price->amount) : std::nullopt; });
+}
+
+std::optional<double> Serving::cost_per_million(double tokens_per_second) const {
+  const std::optional<double> hour = cost_per_hour();
+  constexpr double kMillion = 1e6;
+  constexpr double kHour = 3600;
+  return hour && tokens_per_second > 0 ? std::optional(*hour / (tokens_per_second * kHour) * kMillion) : std::nullopt;
 }
 
 // In what a step of prompts and one of decode both are it is said of prompts: "new tokens 1024".

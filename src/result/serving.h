@@ -105,6 +105,7 @@ struct Serving : Answer {
   std::vector<ServedBound> bounds() const;
   std::optional<bool> meets() const;  // whether each of them is met; none: nothing was promised
   std::optional<double> cost_per_hour() const;
+  std::optional<double> cost_per_million(double tokens_per_second) const;
   std::optional<double> power_w() const;  // of all boards at most
   // Of what a device has, the sum over all; nothing where one of them has none.
   std::optional<double> over_devices(const std::function<std::optional<double>(const estimate::Setup&)>& each) const;

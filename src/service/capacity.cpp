@@ -122,11 +122,12 @@ void price(const CapacityResult& result, const Case& c, Candidate& k) {
     k.currency = setup.price->currency;
     const double each = (setup.price->amount * prompts + decode.price->amount * decodes) / devices;
     k.cost_per_hour = estimate::cost_per_hour<double>(each, devices, k.currency);
-    k.cost_per_million_output_tokens = estimate::cost_per_million<double>(*k.cost_per_hour, output);
+    if (!setup.encodes())
+      k.cost_per_million_output_tokens = estimate::cost_per_million<double>(*k.cost_per_hour, output);
   }
   if (setup.device->power_w && decode.device->power_w) {
     k.power_w = *setup.device->power_w * prompts + *decode.device->power_w * decodes;
-    k.joules_per_output_token = *k.power_w / output;
+    if (!setup.encodes()) k.joules_per_output_token = *k.power_w / output;
   }
 }
 

@@ -41,7 +41,8 @@ void describe_steps(estimate::Estimator& prompts, estimate::Estimator& decodes, 
     return result::band_of(result::band(estimator.setup(), e, phase), prefill ? *e.ttft : *e.tpot);
   };
   const auto decode = band_of(decodes, result.decodes, "decode", false);
-  result.bands = {{"prefill", band_of(prompts, result.prompts, "prefill", true)},
+  const char* const reads = prompts.setup().encodes() ? "encode" : "prefill";
+  result.bands = {{"prefill", band_of(prompts, result.prompts, reads, true)},
                   // As many sequences at once may be more than an estimate has room for.
                   {"decode", decode ? decode : band_of(decodes, result.prompts, "decode", false)}};
 }

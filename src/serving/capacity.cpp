@@ -49,6 +49,11 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   const std::int64_t own = std::min(static_cast<std::int64_t>(input), budget);
   ClosedForm c;
   c.ttft = Seconds{step(prompts, own, 0) * input / d(own)};
+  const double prompts_alone = d(prompts.replicas * prompts.ranks) * d(budget) / (step(prompts, budget, 0) * computed);
+  if (output <= 1) {  // nothing is decoded
+    c.ceiling = prompts_alone;
+    return c;
+  }
   c.tpot = Seconds{step(decodes, 0, 1) / accepted};
 
   double longest = std::numeric_limits<double>::infinity();
@@ -87,10 +92,7 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   }
   const auto [seconds, ended] = balanced(batch);
   c.ceiling = d(decodes.replicas * decodes.ranks) * ended / seconds;
-  if (of.decode) {
-    c.ceiling =
-        std::min(c.ceiling, d(prompts.replicas * prompts.ranks) * d(budget) / (step(prompts, budget, 0) * computed));
-  }
+  if (of.decode) c.ceiling = std::min(c.ceiling, prompts_alone);
   return c;
 }
 

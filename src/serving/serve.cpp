@@ -39,6 +39,11 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   take(s.max_model_len, choices.max_model_len);
   take(s.recv_interval, choices.recv_interval);
   if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
+  if (setup.encodes()) {  // a text is in one step, which leaves nothing behind
+    s.chunked_prefill = s.prefix_caching = false;
+    constexpr std::int64_t kSteps = 4;  // more than are under way
+    s.kv_blocks = kSteps * (s.max_batched_tokens / s.block_size + s.max_sequences);
+  }
   if (setup.profile) s.frontend = Seconds{hardware::get(setup.profile->values, hardware::Parameter::host_request)};
   if (s.kind == EngineKind::vllm) {  // which captures no graphs of more rows than its sequences may have
     const std::int64_t each = 1 + (setup.draft ? setup.draft->tokens : 0);

@@ -273,6 +273,27 @@ class Engines(Serve):
         # 256 tokens of 128 KiB take 34 ms, and not 3.
         self.assertGreater(slow["ttft_s"]["mean"], document["ttft_s"]["mean"] + 0.03)
 
+    def test_texts_of_an_encoder(self):
+        words = ["serve", "-m", "bge-m3", "--hw", "l40s"]
+        # By itself a text takes its pass and the front end.
+        alone = self.json(*words, "--rate", "0.1", "--input", "300")
+        one = self.json("estimate", "-m", "bge-m3", "--hw", "l40s", "--batch", "1", "--prompt", "300")
+        self.assertAlmostEqual(alone["e2e_s"]["mean"], one["ttft_s"] + alone["inputs"]["engine"]["frontend_s"], delta=1e-3)
+        busy = self.json(*words, "--rate", "400")
+        self.assertGreater(busy["mean_batch"], 2)
+        self.assertEqual(busy["tpot_s"], None)
+        self.assertAlmostEqual(busy["cost_per_million_input_tokens"],
+                               busy["cost_per_hour"] / (3600 * busy["input_tokens_per_second"]) * 1e6)
+        self.assertIsNone(busy["cost_per_million_output_tokens"])
+        self.assertIn("texts/s", self.output(*words, "--rate", "400"))
+        most = self.json(*words, "--rate", "max", "--slo", "e2e.p99=100ms")
+        self.assertTrue(all(bound["met"] for bound in most["slo"]))
+        # Texts that fill a step go through as fast as the device reads them.
+        full = self.json("estimate", "-m", "bge-m3", "--hw", "l40s", "--batch", "8", "--prompt", "256")
+        self.assertLess(most["requests_per_second"], 8 / full["ttft_s"])
+        for flag, value in (("--output", "5"), ("--prefix", "0.5"), ("--slo", "tpot=3ms"), ("--decode-replicas", "2")):
+            self.assert_bad_input([*words, "--rate", "2", flag, value], flag, "encoder")
+
     def test_what_decodes_has_a_plan_and_devices_of_its_own(self):
         words = ["serve", "-m", "llama-3-70b", "--hw", "h100-sxm", "--weights", "fp8", "--rate", "2", "--requests", "40",
                  "--prefill-replicas", "1", "--decode-replicas", "2", "--tp", "4"]

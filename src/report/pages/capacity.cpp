@@ -64,11 +64,13 @@ struct Shown {
   serving::Metric metric;
   std::string statistic;
 };
-std::vector<Shown> shown_times(const serving::Slo& slo) {
+std::vector<Shown> shown_times(const CapacityResult& r) {
+  const serving::Slo& slo = r.slo;
+  const bool one_token = r.load.output.mean() <= 1;  // as the one result of an encoder
   std::vector<Shown> all;
   for (const serving::Metric metric :
        {serving::Metric::ttft, serving::Metric::tpot, serving::Metric::itl, serving::Metric::e2e}) {
-    const bool always = metric == serving::Metric::ttft || metric == serving::Metric::tpot;
+    const bool always = metric == serving::Metric::ttft || (metric == serving::Metric::tpot && !one_token);
     const std::size_t before = all.size();
     for (const serving::Bound& b : slo) {
       const bool there =
@@ -87,7 +89,7 @@ std::string other_devices(const Candidate& k) {
 
 Table meeting_table(const CapacityResult& r) {
   const bool engines = several_engines(r);
-  const std::vector<Shown> times = shown_times(r.slo);
+  const std::vector<Shown> times = shown_times(r);
   const bool fleet = r.minimise == result::Minimise::rate;
   Table t = titled(
       fleet ? "What the fleet takes within the bounds, the highest rate first"
@@ -197,8 +199,9 @@ Document document(const CapacityResult& r) {
   } else {
     std::string text = title_of(r, *best);
     if (best->cost_per_hour) {
-      text += fmt::format("; {} {} per hour, {} per million output tokens", money(best->cost_per_hour), best->currency,
-                          money(best->cost_per_million_output_tokens));
+      text += fmt::format("; {} {} per hour", money(best->cost_per_hour), best->currency);
+      if (const auto& million = best->cost_per_million_output_tokens)
+        text += fmt::format(", {} per million output tokens", money(million));
     }
     f.add("answer", text);
     if (r.candidates.size() > 1 && r.candidates[1].meets) {

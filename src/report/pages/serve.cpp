@@ -164,19 +164,26 @@ Fields headline(const Serving& r) {
     f.add("load", queue_text(s) + (measured.endless ? ": no TTFT holds for longer than it is looked at"
                                                     : " while the trace lasts"));
   }
-  f.add("throughput", "{}{}, {}, {}", per_second(s.output_tokens_per_second, "output tokens"),
-        range_text(t.output_tokens_per_second, false), per_second(s.requests_per_second, "requests"),
-        per_second(s.input_tokens_per_second, "prompt tokens"));
-  if (measured.steady()) f.add("TTFT", times_text(s.ttft, &t.ttft_mean, &t.ttft_p99));
+  const bool encodes = r.setup->encodes();
+  if (encodes) {
+    f.add("throughput", "{}, {}", per_second(s.requests_per_second, "texts"),
+          per_second(s.input_tokens_per_second, "tokens"));
+  } else {
+    f.add("throughput", "{}{}, {}, {}", per_second(s.output_tokens_per_second, "output tokens"),
+          range_text(t.output_tokens_per_second, false), per_second(s.requests_per_second, "requests"),
+          per_second(s.input_tokens_per_second, "prompt tokens"));
+  }
+  if (measured.steady()) f.add(encodes ? "time" : "TTFT", times_text(s.ttft, &t.ttft_mean, &t.ttft_p99));
   if (s.tpot.mean > 0) f.add("TPOT", times_text(s.tpot, &t.tpot_mean, nullptr));
   if (!r.slo.empty()) f.add("SLO", slo_text(r));
   if (s.goodput_per_second) {
     f.add("goodput", "{} that meet every bound, {} of all", per_second(*s.goodput_per_second, "requests"),
           Share{s.met_share});
   }
-  if (const std::optional<double> hour = r.cost_per_hour(); hour && s.output_tokens_per_second > 0) {
-    f.add("cost", "{}; {} a million output tokens, with their prompts and idle time",
-          price_text(*r.setup->price, *hour), Rounded{*hour / (s.output_tokens_per_second * 3600) * 1e6, 3});
+  const double tokens = encodes ? s.input_tokens_per_second : s.output_tokens_per_second;
+  if (const std::optional<double> million = r.cost_per_million(tokens)) {
+    f.add("cost", "{}; {} a million {}", price_text(*r.setup->price, *r.cost_per_hour()), Rounded{*million, 3},
+          encodes ? "tokens, idle time included" : "output tokens, with their prompts and idle time");
   }
   if (const std::optional<double> joules = r.joules_per_output_token()) {
     f.add("energy", "{} W ({}); {} J for an output token", Rounded{*r.power_w()}, estimate::kPowerBound,
@@ -197,7 +204,7 @@ Table latency_table(const Serving& r) {
     t.rows.push_back(std::move(cells));
   };
   const bool steady = r.measured().steady();
-  if (steady) add("TTFT", "requests", s.ttft);
+  if (steady && !r.setup->encodes()) add("TTFT", "requests", s.ttft);
   if (s.tpot.mean > 0) add("TPOT", "requests", s.tpot);
   if (s.itl.mean > 0) add("ITL", "tokens", s.itl);
   if (steady) add("end to end", "requests", s.e2e);
@@ -215,6 +222,7 @@ Fields engine_fields(const Serving& r) {
     f.add("front end", format_seconds(front) + " of each request before it can be in a step");
   }
   f.add("batch", "{} sequences on the mean, {} waiting", Rounded{s.mean_batch}, Rounded{s.mean_waiting});
+  if (r.setup->encodes()) return f;
   f.add("KV cache",
         "{} tokens as the engine prints them; of these requests {} block{} of {}; {} in use on the mean, {} at most",
         Count(r.deployed->settings.kv_blocks ? blocks * size : kv.tokens), Count(blocks), blocks == 1 ? "" : "s", size,
@@ -241,9 +249,7 @@ Table seed_table(const Serving& r) {
   return t;
 }
 
-bool unlike_devices(const Serving& r) {
-  return r.decode != nullptr && r.decode->device->name != r.setup->device->name;
-}
+bool unlike_devices(const Serving& r) { return r.decode != nullptr && r.decode->device->name != r.setup->device->name; }
 
 std::string devices_text(const Serving& r) {
   if (!r.setup->cards.empty()) return title_text(*r.setup);
