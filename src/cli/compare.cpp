@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/estimate.h"
 #include "descriptor/node.h"
+#include "import/import.h"
 #include "report/reports.h"
 #include "request/names.h"
 #include "result/difference.h"
@@ -75,7 +76,10 @@ Answer conclude(const CompareFlags& flags, const std::vector<Side>& sides) {
 }
 
 Side load_result(const std::string& path) {
-  Side side{result::read_result(descriptor::read_text_file(path, result::kMaxResultBytes), path)};
+  const std::string text = descriptor::read_text_file(path, result::kMaxResultBytes);
+  const bool ours = text.find("\"llmperf.") != std::string::npos;
+  const std::optional<std::string> measured = ours ? std::nullopt : import::served_document(text, path);
+  Side side{result::read_result(measured.value_or(text), path)};
   side.which = "in " + path;
   if (!side.result.fits) {
     side.infeasible = Error(ErrorKind::infeasible, {{.where = {path, 0, 0, {}},
@@ -295,8 +299,10 @@ Answer compare_answer(const CompareFlags& flags, const Context& context) {
 
 void describe_compare(Command& command) {
   CompareFlags& flags = answers(command, compare_answer);
-  command.add("results", flags.files, "FILE",
-              "results that llmperf estimate saved as JSON: two, or several that are compared with the first");
+  command.add(
+      "results", flags.files, "FILE",
+      "results that llmperf estimate, serve or capacity saved as JSON, and runs as benchmarks of servers save them: "
+      "two, or several that are compared with the first");
   command.add_fields(flags.request, "tvr");
   command.add("--against", flags.against, "FLAGS",
               "flags that a second request has as well, or instead: '--weights w4a16 --batch 8'; repeatable");

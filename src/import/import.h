@@ -99,5 +99,8 @@ struct Imported {
 Imported import_files(Source source, const std::vector<std::string>& paths, const Options& options);
 // The same of a text that is called `file` in messages.
 Imported import_text(Source source, std::string_view text, const std::string& file, const Options& options);
+// What a benchmark against a server wrote of one run, as llmperf serve writes of a simulated one (llmperf.serve) what
+// it says; nothing where it is no file of such a tool. Throws Error(bad_input) where there are several runs.
+std::optional<std::string> served_document(std::string_view text, const std::string& file);
 
 }  // namespace llmperf::import

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "result/generation.h"
 #include "result/row.h"
+#include "result/serving.h"
 
 namespace llmperf::result {
 namespace {
@@ -63,9 +64,17 @@ std::vector<InputChange> input_changes(const SavedResult& before, const SavedRes
   if (before.version != after.version) changes.push_back({"llmperf", before.version, after.version});
   const auto inputs_of = [](const SavedResult& r) {
     std::vector<SavedInput> inputs;
-    add_inputs("", *find(r.document.root, "inputs"), inputs);
+    if (r.kind->inputs.empty()) {
+      add_inputs("", *find(r.document.root, "inputs"), inputs);
+      return inputs;
+    }
+    for (const std::string_view path : split(r.kind->inputs, ' ')) {
+      if (const Node* node = find(r.document.root, path)) inputs.push_back({std::string(path), value_of(*node)});
+    }
     return inputs;
   };
+  // What was measured says little of itself: what it does not say is no difference.
+  const bool measured = before.version == kMeasuredVersion || after.version == kMeasuredVersion;
   const std::vector<SavedInput> first = inputs_of(before);
   const std::vector<SavedInput> second = inputs_of(after);
   const auto value = [](const std::vector<SavedInput>& inputs, const std::string& name) {
@@ -74,11 +83,12 @@ std::vector<InputChange> input_changes(const SavedResult& before, const SavedRes
   };
   for (const SavedInput& input : first) {
     const Value other = value(second, input.name);
-    if (other != input.value) changes.push_back({input.name, input.value, other});
+    if (other != input.value && !(measured && (other == Value() || input.value == Value())))
+      changes.push_back({input.name, input.value, other});
   }
   for (const SavedInput& input : second) {
     const bool known = std::ranges::find(first, input.name, &SavedInput::name) != first.end();
-    if (!known && input.value != Value()) changes.push_back({input.name, {}, input.value});
+    if (!known && !measured && input.value != Value()) changes.push_back({input.name, {}, input.value});
   }
   return changes;
 }
@@ -91,8 +101,9 @@ struct Interval {
 };
 // The time within the mean error of the predictions that the profile was judged by.
 std::optional<Interval> band(const SavedResult& r, std::string_view name) {
-  const auto low = r.figure(fmt::format("error_band.{}.low_s", name));
-  const auto high = r.figure(fmt::format("error_band.{}.high_s", name));
+  const bool ranges = find(r.document.root, "bands") != nullptr;  // of a server's run
+  const auto low = r.figure(fmt::format(fmt::runtime(ranges ? "bands.{}.low" : "error_band.{}.low_s"), name));
+  const auto high = r.figure(fmt::format(fmt::runtime(ranges ? "bands.{}.high" : "error_band.{}.high_s"), name));
   return low && high ? std::optional(Interval{*low, *high}) : std::nullopt;
 }
 
@@ -146,23 +157,57 @@ OpChange& row(PhaseChange& phase, std::string_view name, std::string_view place)
   return added;
 }
 
+PhaseChange& phase_of(std::vector<PhaseChange>& phases, const std::string& name) {
+  const auto phase = std::ranges::find(phases, name, &PhaseChange::name);
+  if (phase != phases.end()) return *phase;
+  phases.emplace_back().name = name;
+  return phases.back();
+}
+
+// What the mean times of a server's requests pass with, as far as both say it.
+void add_causes(const SavedResult& result, PhaseState PhaseChange::*state, OpState OpChange::*side,
+                std::vector<PhaseChange>& phases) {
+  struct Times {
+    std::string_view name, shares, mean;
+  };
+  constexpr Times kTimes[] = {{"time to first token", "causes.ttft", "ttft_s.mean"},
+                              {"time between tokens", "causes.itl", "itl_s.mean"}};
+  for (const Times& of : kTimes) {
+    const Node* shares = find(result.document.root, of.shares);
+    const std::optional<double> mean = result.figure(of.mean);
+    if (shares == nullptr || !mean) continue;
+    PhaseChange& phase = phase_of(phases, std::string(of.name));
+    phase.of_requests = true;
+    PhaseState& whole = phase.*state;
+    whole = {.present = true, .bound = {}, .time = *mean};
+    double most = 0;
+    for (const Node::Entry& cause : shares->entries) {
+      OpState& part = row(phase, cause.key, "server").*side;
+      part.present = true;
+      part.time = *mean * parse_double(cause.value.scalar).value_or(0);
+      if (part.time <= most) continue;
+      most = part.time;
+      whole.bound = cause.key;
+    }
+  }
+}
+
 void add_phases(const SavedResult& result, PhaseState PhaseChange::*state, OpState OpChange::*side,
                 std::vector<PhaseChange>& phases) {
   const Node* list = find(result.document.root, "phases");
-  if (list == nullptr) return;
+  if (list == nullptr) return add_causes(result, state, side, phases);
   for (const Node& saved : list->items) {
     const std::string name = text(saved, "name");
-    auto phase = std::ranges::find(phases, name, &PhaseChange::name);
-    if (phase == phases.end()) phase = phases.insert(phases.end(), PhaseChange{name, {}, {}, {}});
-    (*phase).*
+    PhaseChange& phase = phase_of(phases, name);
+    phase.*
         state = {true, text(saved, "bound"), number(saved, "time_s"), number(saved, "flops"), number(saved, "bytes")};
     if (const Node* ops = find(saved, "ops")) {
-      for (const Node& op : ops->items) add(row(*phase, text(op, "name"), text(op, "place")).*side, op);
+      for (const Node& op : ops->items) add(row(phase, text(op, "name"), text(op, "place")).*side, op);
     }
     for (const std::string_view beside : {kOverlapped, kPipelined}) {
       const double time = number(saved, std::string(beside) + "_s");
       if (time == 0) continue;
-      OpState& overlap = row(*phase, beside, "").*side;
+      OpState& overlap = row(phase, beside, "").*side;
       overlap.present = true;
       overlap.time = -time;
     }
@@ -253,7 +298,7 @@ bool OpChange::changes() const {
 }
 
 std::string OpChange::why() const {
-  if (!changes()) return "";
+  if (!changes() || place == "server") return "";
   if (name == kOverlapped) return "what runs beside other ops";
   if (name == kPipelined) return "what stages do at the same time";
   if (!before.present) return "added: " + after.shape;
@@ -302,7 +347,7 @@ std::vector<OpChange> Difference::ops() const {
 std::vector<Reason> Difference::reasons() const {
   std::vector<Reason> all;
   for (const PhaseChange& p : phases) {
-    if (p.before.time <= 0 || p.after.time <= 0) continue;
+    if (p.before.time <= 0 || p.after.time <= 0 || p.of_requests) continue;
     all.push_back({p.name, p.before.time / p.after.time, factors_of(*this, p.before, p.after)});
   }
   return all;
@@ -326,6 +371,7 @@ Difference difference(const SavedResult& before, const SavedResult& after) {
   if (!before.fits || !after.fits) return d;
   add_phases(before, &PhaseChange::before, &OpChange::before, d.phases);
   add_phases(after, &PhaseChange::after, &OpChange::after, d.phases);
+  std::erase_if(d.phases, [](const PhaseChange& p) { return p.of_requests && !(p.before.present && p.after.present); });
   for (PhaseChange& phase : d.phases) {
     const double whole = differs(phase.before.time, phase.after.time) ? phase.change() : 0;
     for (OpChange& op : phase.ops) {
@@ -485,6 +531,10 @@ using descriptor::Node;
 constexpr JudgedTime kGenerationTimes[] = {{"ttft_s", "TTFT", "prefill"}, {"tpot_s", "TPOT", "decode"}};
 constexpr JudgedTime kVideoTimes[] = {{"generation_s", "the generation", "generation"}};
 constexpr JudgedTime kTrainingTimes[] = {{"step_s", "the step"}};
+constexpr JudgedTime kServedTimes[] = {{"ttft_s.mean", "the mean TTFT", "ttft_mean_s"},
+                                       {"ttft_s.p99", "TTFT p99", "ttft_p99_s"},
+                                       {"tpot_s.mean", "the mean TPOT", "tpot_mean_s"},
+                                       {"e2e_s.mean", "the mean request", "e2e_mean_s"}};
 constexpr SavedKind kKinds[] = {
     {"llmperf.training", "an estimate of a training step", "",
      "step_s tokens_per_second mfu compute_s bubble_s gradient_exposed_s optimizer_s cost_per_million_tokens "
@@ -499,6 +549,25 @@ constexpr SavedKind kKinds[] = {
      "cost_per_million_input_tokens cost_per_million_output_tokens joules_per_output_token memory.total_bytes "
      "memory.weight_bytes memory.kv_cache_bytes memory.capacity_bytes largest_batch longest_context_tokens",
      "total_s", kGenerationTimes, &type_of<Generation>},
+    {"llmperf.serve", "a run of a server", "",
+     "ttft_s.mean ttft_s.p50 ttft_s.p99 tpot_s.mean tpot_s.p50 tpot_s.p99 itl_s.p99 e2e_s.mean e2e_s.p99 "
+     "output_tokens_per_second requests_per_second input_tokens_per_second goodput_per_second mean_batch mean_waiting "
+     "utilisation prefix_hit_share kv.peak_share devices cost_per_hour cost_per_million_output_tokens "
+     "joules_per_output_token",
+     "e2e_s.mean", kServedTimes, &type_of<Serving>},
+    {"llmperf.capacity",
+     "an answer of capacity",
+     "",
+     "candidates.0.cost_per_hour candidates.0.devices candidates.0.replicas candidates.0.decode_replicas "
+     "candidates.0.max_requests_per_second candidates.0.tokens_per_second_per_device "
+     "candidates.0.cost_per_million_output_tokens candidates.0.at.ttft_mean_s candidates.0.at.ttft_p99_s "
+     "candidates.0.at.tpot_mean_s candidates.0.at.tpot_p95_s candidates.0.at.mean_batch candidates.0.at.utilisation",
+     "",
+     {},
+     &type_of<CapacityResult>,
+     "model rate slo input output trace minimise candidates.0.hardware candidates.0.plan candidates.0.decode_hardware "
+     "candidates.0.decode_plan candidates.0.weights candidates.0.engine",
+     "feasible"},
 };
 
 const Node* member(const Node& object, std::string_view key) {
@@ -521,15 +590,18 @@ class Reader {
     }
     if (result.kind == nullptr) {
       fail(schema, fmt::format("{} is not a result that can be compared", quote(schema.scalar)),
-           "llmperf estimate exports one as JSON");
+           "llmperf estimate, serve and capacity export one as JSON");
     }
     const Node& version = need(root, "schema_version");
     if (version.scalar != "1") fail(version, "schema_version is not 1: written by another version of llmperf");
-    for (const char* key : {"inputs", "fits", "phases"}) need(root, key);
+    const bool estimated = result.kind->fits.empty() && result.kind->schema != "llmperf.serve";
+    if (result.kind->inputs.empty()) need(root, "inputs");
+    if (estimated) need(root, "phases");
     check_object(root, "the document", result.kind->type());
     result.version = need(need(root, "tool"), "version").scalar;
     if (const Node* label = find(root, "label")) result.label = label->scalar;
-    result.fits = need(root, "fits").scalar == "true";
+    const std::string_view fits = estimated ? "fits" : result.kind->fits;
+    result.fits = fits.empty() || need(root, fits).scalar == "true";
   }
 
  private:
@@ -538,8 +610,7 @@ class Reader {
   }
   const Node& need(const Node& object, std::string_view key) const {
     const Node* node = member(object, key);
-    if (node == nullptr)
-      fail(object, fmt::format("'{}' is missing", key), "is this what llmperf estimate wrote as JSON?");
+    if (node == nullptr) fail(object, fmt::format("'{}' is missing", key), "is this what llmperf wrote as JSON?");
     return *node;
   }
 
@@ -595,7 +666,10 @@ class Reader {
 const Node* find(const Node& object, std::string_view path) {
   const Node* at = &object;
   for (const std::string_view key : split(path, '.')) {
-    at = member(*at, key);
+    const auto index = at->kind == Node::Kind::sequence ? parse_int(key) : std::nullopt;
+    at = !index                                          ? member(*at, key)
+         : *index >= 0 && *index < std::ssize(at->items) ? &at->items[static_cast<std::size_t>(*index)]
+                                                         : nullptr;
     if (at == nullptr || at->kind == Node::Kind::null) return nullptr;
   }
   return at;

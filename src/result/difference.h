@@ -1,7 +1,7 @@
-// What lies between two results of `llmperf estimate`, or between one and several others: in their inputs, in their
-// headline, and per phase and op. A change is the value after less the value before: negative times are gains. Changes
-// of the ops of a phase add up to the change of the phase, because what runs beside something else is a row of its own
-// (kOverlapped, kPipelined).
+// What lies between two results of `llmperf estimate`, `serve` or `capacity`, or between one and several others: in
+// their inputs, in their headline, and per phase and op; of a server's run per cause of its times. A change is the
+// value after less the value before: negative times are gains. Changes of the ops of a phase add up to the change of
+// the phase, because what runs beside something else is a row of its own (kOverlapped, kPipelined).
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace llmperf::result {
 
-// ---- A result of `llmperf estimate` as it was saved: the JSON document read back by what its declaration says.
+// ---- A result as it was saved: the JSON document read back by what its declaration says.
 
 // A time that a slowdown is judged by, and the error band that it has, if any.
 struct JudgedTime {
@@ -29,10 +29,14 @@ struct SavedKind {
   std::string_view name;     // in messages
   std::string_view mark;     // a key that tells it from others of its schema; empty: the one without
   std::string_view figures;  // the numbers of a headline by their paths, separated by blanks
-  std::string_view whole;    // the key of the time that everything takes
+  std::string_view whole;    // the key of the time that everything takes; empty: there is none
   std::span<const JudgedTime> judged;
   const Type& (*type)();
+  std::string_view inputs = {};  // by their paths, separated by blanks; empty: all of `inputs`
+  std::string_view fits = {};    // the key that says whether there are times; empty: there are
 };
+// The version of what was measured and not predicted.
+inline constexpr std::string_view kMeasuredVersion = "measured";
 
 struct SavedResult {
   std::string source;  // the file, or what stands for it in messages
@@ -46,13 +50,13 @@ struct SavedResult {
   std::optional<double> figure(std::string_view path) const;
 };
 
-// What stands at a path of keys; null where there is nothing or null.
+// What stands at a path of keys, of a list of numbers from 0; null where there is nothing or null.
 const descriptor::Node* find(const descriptor::Node& object, std::string_view path);
 
 inline constexpr std::size_t kMaxResultBytes = std::size_t{16} << 20;
 
-// Throws Error(bad_input), with the position of what is wrong, for text that is no JSON, no result of `llmperf
-// estimate`, one of another schema version, or one with a value of another kind than its key is declared as. Keys it
+// Throws Error(bad_input), with the position of what is wrong, for text that is no JSON, no result that can be
+// compared, one of another schema version, or one with a value of another kind than its key is declared as. Keys it
 // does not know are left alone, as docs/json.md allows new ones; so are those that are absent.
 SavedResult read_result(std::string_view text, const std::string& source);
 
@@ -117,13 +121,14 @@ struct OpChange {
 };
 struct PhaseState {
   bool present = false;
-  std::string bound;
-  double time = 0;  // s, of one step
+  std::string bound;  // of a time of requests the cause that most of it passes with
+  double time = 0;    // s, of one step
   double flops = 0;
   double bytes = 0;
 };
 struct PhaseChange {
   std::string name;
+  bool of_requests = false;  // a mean time of theirs, not one step's; its ops are its causes
   PhaseState before;
   PhaseState after;
   std::vector<OpChange> ops;  // the largest change first

@@ -8,7 +8,7 @@ import os
 import subprocess
 import unittest
 
-from program import DONE, INFEASIBLE, PROGRAM, SECONDS, USAGE, ProgramTest
+from program import DONE, INFEASIBLE, PROGRAM, ROOT, SECONDS, USAGE, ProgramTest
 
 THRESHOLD = 4
 QWEN = ["-m", "qwen-7b", "--hw", "rtx4090"]
@@ -40,6 +40,55 @@ class Difference(ProgramTest):
                 self.assertAlmostEqual(sum(op["share_of_change"] for op in phase["ops"]), 1, places=6)
             sizes = [abs(op["change_s"]) for op in phase["ops"]]
             self.assertEqual(sizes, sorted(sizes, reverse=True))
+
+    def test_runs_of_servers_by_what_their_times_pass_with(self):
+        words = ["serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--requests", "200"]
+        slow, fast = self.json(*words, "--rate", "20"), self.json(*words, "--rate", "5", "--weights", "fp8")
+        self.write("slow.json", json.dumps(slow))
+        self.write("fast.json", json.dumps(fast))
+        difference = self.json("compare", "slow.json", "fast.json")
+        self.assertEqual({c["name"] for c in difference["inputs"]} - {"matrix_flops_per_s", "attention_matrix_flops_per_s"},
+                         {"weights", "traffic.requests_per_second"})
+        head = self.headline(difference)
+        self.assertEqual((head["ttft_s.mean"]["before"], head["ttft_s.mean"]["after"]), (slow["ttft_s"]["mean"], fast["ttft_s"]["mean"]))
+        # Each cause's share of the mean, in seconds: they add up to it.
+        self.assert_sums(difference)
+        first = {op["name"]: op for op in difference["phases"][0]["ops"]}
+        self.assertAlmostEqual(first["queue"]["before_s"], slow["causes"]["ttft"]["queue"] * slow["ttft_s"]["mean"])
+        self.assertAlmostEqual(difference["phases"][1]["after_s"], fast["itl_s"]["mean"])
+        self.assertIn("time to first token (on the mean, by what it passes with", self.output("compare", "slow.json", "fast.json"))
+        # The wider of the two bands covers both means where they are near.
+        self.assertFalse(head["tpot_s.mean"]["inside_error_band"] is None)
+        self.assertEqual(self.threshold("fast.json", "slow.json", "--max-slowdown", "0.05").returncode, THRESHOLD)
+        self.assertEqual(self.threshold("slow.json", "fast.json", "--max-slowdown", "0.05").returncode, DONE)
+        self.save("estimate.json", *QWEN)
+        self.assert_bad_input(["compare", "slow.json", "estimate.json"], "a run of a server", "same kind")
+
+    def test_a_measured_run_beside_a_simulated_one(self):
+        with open(os.path.join(ROOT, "tests", "import", "vllm_bench.json"), encoding="utf-8") as file:
+            self.write("measured.json", file.read())
+        self.write("simulated.json", json.dumps(self.json(
+            "serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--tp", "2", "--concurrency", "2", "--input", "500",
+            "--output", "10", "--requests", "40", "--lengths", "exact")))
+        difference = self.json("compare", "simulated.json", "measured.json")
+        self.assertEqual([c["name"] for c in difference["inputs"]], ["llmperf"])  # what it does not say is no difference
+        head = self.headline(difference)
+        self.assertEqual((head["output_tokens_per_second"]["after"], head["devices"]["after"]), (20, 2))
+        self.assertAlmostEqual(head["ttft_s.mean"]["after"], 0.2)
+        self.assertEqual(difference["phases"], [])
+        self.assertIn("measured (vllm-bench)", self.output("compare", "simulated.json", "measured.json"))
+        self.write("other.json", '{"x": 1}')
+        self.assert_bad_input(["compare", "simulated.json", "other.json"], "'schema' is missing")
+
+    def test_answers_of_capacity(self):
+        words = ["capacity", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--tp", "1", "--weights", "fp8", "--slo", "ttft=1s,tpot=50ms"]
+        for name, rate in (("few.json", "20"), ("many.json", "90")):
+            self.write(name, json.dumps(self.json(*words, "--rate", rate)))
+        difference = self.json("compare", "few.json", "many.json")
+        self.assertEqual([c["name"] for c in difference["inputs"]], ["rate"])
+        head = self.headline(difference)
+        self.assertEqual((head["candidates.0.devices"]["before"], head["candidates.0.devices"]["after"]), (1, 3))
+        self.assertIn("cost per hour", self.output("compare", "few.json", "many.json"))
 
     def headline(self, difference):
         return {figure["name"]: figure for figure in difference["headline"]}

@@ -247,7 +247,10 @@ std::string replicas_text(const Json& candidate, const Labels& labels) {
 void candidate_card(Cards& c, const std::string& title, const Json& candidate, const std::string& note, Tone tone) {
   const std::string devices = format_count(find_number(candidate, "devices").value_or(0));
   const std::string what = c.joined(replicas_text(candidate, c.labels_), find_text(candidate, "weights"));
-  c.add({title, c.labels_.text("devices_of", {devices, find_text(candidate, "hardware")}), c.joined(what, note), tone});
+  std::string hardware = find_text(candidate, "hardware");
+  const std::string other = find_text(candidate, "decode_hardware");
+  if (!other.empty() && other != hardware) hardware += " + " + other;
+  c.add({title, c.labels_.text("devices_of", {devices, hardware}), c.joined(what, note), tone});
 }
 
 // What should be bought, what it costs, what comes next, and what ends it.
@@ -303,7 +306,10 @@ void difference_cards(Cards& c) {
   if (const Json& results = list_at(c.document_, "results"); !results.empty()) return result_cards(c, results);
   for (const Json& row : list_at(c.document_, "headline")) {
     const std::string path = find_text(row, "name");
-    const std::string key = last_key(path);
+    // "ttft_s.p99" is a time as "ttft_s" is, and says which.
+    const std::size_t statistic = path.find("_s.");
+    const bool of_many = statistic != std::string::npos;
+    const std::string key = of_many ? path.substr(0, statistic + 2) : last_key(path);
     const auto before = find_number(row, "before");
     const auto after = find_number(row, "after");
     if (key.empty() || !before || !after) continue;
@@ -314,7 +320,9 @@ void difference_cards(Cards& c) {
     if (key.ends_with("_s") && change != 0 && !noise) tone = change < 0 ? Tone::good : Tone::warn;
     std::string note = (change > 0 ? "+" : "") + format_share(change);
     if (noise) note = c.joined(note, c.labels_.key("inside_error_band"));
-    c.add({c.labels_.title(key), c.labels_.text("two_sides", {text(*before), text(*after)}), std::move(note), tone});
+    const std::string title =
+        c.labels_.title(path == "kv.peak_share" ? "kv_share" : key) + (of_many ? " " + path.substr(statistic + 3) : "");
+    c.add({title, c.labels_.text("two_sides", {text(*before), text(*after)}), std::move(note), tone});
   }
 }
 

@@ -39,14 +39,24 @@ std::string value_cell(const std::string& key, const Value& value) {
   if (const auto* number = std::get_if<double>(&value)) return quantity_text(key, *number);
   return std::get<std::string>(value);
 }
+// "ttft_s.p99" is a time, as "ttft_s" is.
+std::string unit_key(const std::string& key) {
+  const std::size_t statistic = key.find("_s.");
+  return statistic == std::string::npos ? key : key.substr(0, statistic + 2);
+}
 std::string figure_cell(const std::string& key, const std::optional<double>& value) {
-  return value ? quantity_text(key, *value) : "-";
+  return value ? quantity_text(unit_key(key), *value) : "-";
 }
 
-std::string figure_title(const std::string& key) { return label_of(key.substr(key.find('.') + 1)); }
+std::string figure_title(const std::string& key) {
+  if (key.starts_with("kv.")) return "KV cache in use, " + label_of(key.substr(3));
+  const std::string unit = unit_key(key);
+  return unit == key ? label_of(key.substr(key.rfind('.') + 1))
+                     : label_of(unit) + key.substr(unit.size()).replace(0, 1, " ");
+}
 
 std::string side_text(const SavedResult& r) {
-  return r.source + ": " + r.label + (r.fits ? "" : "; does not fit, so that there are no times");
+  return r.source + (r.label.empty() ? "" : ": " + r.label) + (r.fits ? "" : "; does not fit, so that there are no times");
 }
 
 // ---- Two results
@@ -63,7 +73,7 @@ std::string figure_change(const FigureChange& f) {
   if (!f.before || !f.after || !differs(*f.before, *f.after)) return "-";
   const double change = *f.change();
   if (is_share(f.key)) return fmt::format("{:+.1f} points", change * 100);
-  return (change > 0 ? "+" : "-") + quantity_text(f.key, std::abs(change));
+  return (change > 0 ? "+" : "-") + quantity_text(unit_key(f.key), std::abs(change));
 }
 
 Table headline_table(const Difference& d) {
@@ -86,6 +96,10 @@ std::string phase_title(const PhaseChange& p) {
                        Seconds{p.before.present ? p.before.time : p.after.time});
   }
   const bool same = p.before.bound == p.after.bound;
+  if (p.of_requests) {
+    return fmt::format("{} (on the mean, by what it passes with: most of it {}{})", p.name, p.before.bound,
+                       same ? "" : ", then " + p.after.bound);
+  }
   return fmt::format("{} (one step; bound by {}{})", p.name, p.before.bound, same ? "" : ", then by " + p.after.bound);
 }
 
@@ -102,7 +116,8 @@ void add_op_row(const std::string& name, const State& before, const State& after
 }
 
 Table phase_table(const PhaseChange& p) {
-  Table t = titled(phase_title(p), "<op, before, after, change, relative, of all, <why");
+  Table t = titled(phase_title(p), fmt::format("<{}, before, after, change, relative, of all, <{}",
+                                               p.of_requests ? "cause" : "op", p.of_requests ? "" : "why"));
   const double whole = p.ops.empty() ? 0 : p.ops.front().whole;
   PhaseState before{.present = true, .bound = {}};
   PhaseState after = before;
@@ -117,7 +132,7 @@ Table phase_table(const PhaseChange& p) {
     ++same;
   }
   if (same > 0) add_op_row(fmt::format("{} unchanged", same), before, after, whole, "", t);
-  add_op_row("the step", p.before, p.after, whole, "", t);
+  add_op_row(p.of_requests ? "in all" : "the step", p.before, p.after, whole, "", t);
   return t;
 }
 
@@ -136,7 +151,7 @@ Document document(const Difference& d) {
   for (const PhaseChange& p : d.phases) {
     if (p.changes()) {
       doc.emplace_back(phase_table(p));
-    } else {
+    } else if (!p.of_requests) {
       same.push_back(fmt::format("{} ({})", p.name, Seconds{p.before.time}));
     }
   }
