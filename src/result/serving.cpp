@@ -562,8 +562,7 @@ std::optional<BreakEven> CapacityResult::break_even() const {
 std::optional<DayPlan> CapacityResult::day_plan() const {
   const Candidate* k = best();
   if (day.empty() || k == nullptr || k->decode_replicas > 0) return std::nullopt;
-  constexpr double kHours = 24;
-  const double hours = kHours / static_cast<double>(day.size());
+  const double hours = day_hours / static_cast<double>(day.size());
   DayPlan plan;
   if (k->cost_per_hour) plan.scaled_cost = 0;
   for (const double of : day) {
@@ -575,7 +574,7 @@ std::optional<DayPlan> CapacityResult::day_plan() const {
     if (k->cost_per_hour) {
       part.cost = *k->cost_per_hour * static_cast<double>(part.devices) / static_cast<double>(k->devices) * hours;
       *plan.scaled_cost += *part.cost;
-      plan.fixed_cost = *k->cost_per_hour * kHours;
+      plan.fixed_cost = *k->cost_per_hour * day_hours;
     }
     plan.parts.push_back(part);
   }

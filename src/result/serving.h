@@ -217,6 +217,7 @@ struct CapacityResult {
   std::optional<ApiPrice> api_price;
   std::optional<BreakEven> break_even() const;
   std::vector<double> day;  // rates of equal parts of a day; empty: one rate
+  double day_hours = 24;    // that they are together; of a trace as many as it lasts
   std::optional<DayPlan> day_plan() const;
   const Candidate* best() const {
     return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;

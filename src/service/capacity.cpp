@@ -92,6 +92,7 @@ struct Case {
   bool prompts = false, decodes = false;
   double prompt_ceiling = 0, decode_ceiling = 0;
   std::int64_t fleet = 0;   // devices of its kind that there are; 0: as many as it takes
+  double likely = 0;        // rate of a replica, by what a queue leaves of the ceiling
   double alone = kUnknown;  // how far a request by itself exceeds a bound, of what is ruled out by that
   bool done = false;
   // Rates that a replica does not take: what is beyond its ceiling, and then what simulations showed.
@@ -189,6 +190,20 @@ double excess_alone(const serving::ClosedForm& closed, const serving::Slo& slo, 
   return most;
 }
 
+// What a queue leaves of a replica's ceiling: where requests that each take s wait for one another, as they do for the
+// steps of their prompts, 99 of 100 wait less than ln(100) s u / 2 (1 - u) of utilisation u, which is what a bound on
+// TTFT has room for beside s. It says who is looked at first, and no more.
+double likely_rate(const serving::ClosedForm& closed, const serving::Slo& slo) {
+  const double tail = std::log(100.0) / 2;
+  double share = 1;
+  for (const serving::Bound& b : slo) {
+    if (b.metric != serving::Metric::ttft) continue;
+    const double room = std::max(0.0, (b.limit - closed.ttft) / closed.ttft) / tail;
+    share = std::min(share, room / (1 + room));
+  }
+  return closed.ceiling * share;
+}
+
 // A trace that is sent at the rate asked for, and lengths that the closed form may take for its requests'.
 void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trace) {
   const auto fixed = [](double mean) { return serving::Lengths{serving::Lengths::Kind::fixed, std::round(mean), 0}; };
@@ -251,6 +266,7 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
     }
     k.ceiling = closed.ceiling;
     c.missed = {closed.ceiling};
+    c.likely = likely_rate(closed, result.slo);
   } catch (const Error& error) {
     c.error = error;
     k.why = error.diagnostics().front().message;
@@ -377,6 +393,7 @@ class Search {
  private:
   void read();
   void read_fleet();
+  void read_day();
   struct Shape {
     Text tp;
     std::int64_t pp, dp, ep;
@@ -427,7 +444,9 @@ void Search::read() {
   if (query_.dp == "auto" && !(query_.ep + query_.pp).empty()) {
     throw Error::bad_input("`dp` auto chooses what shares the experts, and stages", "leave out `ep` and `pp`");
   }
-  for (const std::string& part : parts_of(query_.day)) {
+  const bool traced = query_.day == "trace";
+  if (traced) read_day();
+  for (const std::string& part : parts_of(traced ? "" : query_.day)) {
     constexpr double kMost = 1e6;
     result_.day.push_back(request::number_value("`day`", part, 0, kMost));
   }
@@ -455,6 +474,28 @@ void Search::read() {
   result_.notes = trace_->notes;
   if (trace_->timed && (q.burstiness || q.seeds.value_or(1) > 1))
     throw Error::bad_input("`burstiness` and `seeds`: nothing of a trace with times is random", "leave them out");
+}
+
+// The hours of a trace with times: how many requests come in each.
+void Search::read_day() {
+  constexpr double kHour = 3600;
+  constexpr double kMostHours = 24 * 31;
+  const Request& q = query_.request;
+  if (!q.trace) throw Error::bad_input("`day` trace: of which trace", "`trace` FILE, or rates: 2,1,1,4,9,7");
+  const serving::Trace all = serving::load_trace(*q.trace, 0);
+  const std::vector<serving::Request>& sent = all.workload.requests;
+  const double hours = std::ceil((sent.back().sent - sent.front().sent).value / kHour);
+  if (!all.timed || hours > kMostHours) {
+    throw Error::bad_input(all.timed ? fmt::format("`day`: the trace is longer than {} days", kMostHours / 24)
+                                     : "`day`: the trace has no times",
+                           "rates: 2,1,1,4,9,7");
+  }
+  result_.day.assign(static_cast<std::size_t>(std::max(1.0, hours)), 0);
+  for (const serving::Request& r : sent) {
+    const double at = (r.sent - sent.front().sent).value / kHour;
+    result_.day[std::min(result_.day.size() - 1, static_cast<std::size_t>(at))] += 1 / kHour;
+  }
+  result_.day_hours = static_cast<double>(result_.day.size());
 }
 
 // "16xh200-sxm": of each kind how many there are.
@@ -661,9 +702,13 @@ void Search::pair_pools() {
   });
 }
 
-// By what each costs at least.
+// By what each is likely to cost.
 void Search::order() {
-  std::ranges::stable_sort(cases_, {}, [&](const Case& c) { return std::pair(least(result_, c), c.alone); });
+  std::ranges::stable_sort(cases_, {}, [&](const Case& c) {
+    Candidate k;
+    const double cost = c.likely > 0 ? bound(result_, c, c.likely, k) : kUnknown;
+    return std::tuple(cost, least(result_, c), c.alone);
+  });
 }
 
 // Whether it came to an end.

@@ -29,7 +29,8 @@ struct CapacityQuery {
   std::string pp = {};
   // "16xh200-sxm,8xh100-sxm": what there is. What is asked for is then the highest rate that keeps the promise.
   std::string fleet = {};
-  std::string day = {};        // rates of equal parts of a day: "2,1,1,4,9,7"; the highest is what is to be served
+  // Rates of equal parts of a day, "2,1,1,4,9,7", or "trace": of its hours. The highest is what is to be served.
+  std::string day = {};
   std::string api_price = {};  // "0.27,1.10": of a million tokens in and out, that own devices are held against
   bool disaggregated = false;  // prompts and decode on replicas of their own as well
   result::Minimise minimise = result::Minimise::cost;

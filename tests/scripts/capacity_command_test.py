@@ -63,6 +63,22 @@ class Capacity(ProgramTest):
         self.assertAlmostEqual(day["fixed_cost"], 24 * 2 * best["devices"])
         self.assertAlmostEqual(day["scaled_cost"], sum(6 * 2 * n for n in replicas))
 
+    def test_the_hours_of_a_trace_are_a_day(self):
+        # Three hours: 360 requests evenly in the first, none in the second, 36 in the third.
+        times = [10 * i for i in range(360)] + [7200 + 100 * i for i in range(36)]
+        trace = self.write("day.csv", "arrival_s,input_tokens,output_tokens\n" + "".join(f"{t},300,30\n" for t in times))
+        words = ["capacity", "-m", "llama-3.1-8b", "--hw", "l4", "--tp", "1", "--weights", "fp8", "--price", "2",
+                 "--slo", "ttft.p99=1s", "--trace", trace]
+        document = self.json(*words, "--day", "trace")
+        self.assertAlmostEqual(document["rate"], 0.1)
+        day = document["day"]
+        self.assertEqual([round(part["rate"], 9) for part in day["parts"]], [0.1, 0, 0.01])
+        self.assertEqual([part["from_h"] for part in day["parts"]], [0, 1, 2])
+        self.assertAlmostEqual(day["fixed_cost"], 3 * 2 * document["candidates"][0]["devices"])
+        self.assert_bad_input([*words[:-2], "--day", "trace"], "--trace")
+        lengths = self.write("lengths.csv", "input_tokens,output_tokens\n100,10\n")
+        self.assert_bad_input([*words[:-1], lengths, "--day", "trace"], "no times")
+
     def test_narrower_weights_are_tried_where_the_device_multiplies_them(self):
         tried = lambda hw: {c["weights"] for c in self.candidates("--hw", hw, "--tp", "1")}
         self.assertEqual(tried("h100-sxm"), {"bf16", "fp8", "w4a16-g128"})
