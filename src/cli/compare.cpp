@@ -77,14 +77,14 @@ Answer conclude(const CompareFlags& flags, const std::vector<Side>& sides) {
 
 Side load_result(const std::string& path) {
   const std::string text = descriptor::read_text_file(path, result::kMaxResultBytes);
-  const bool ours = text.find("\"llmperf.") != std::string::npos;
-  const std::optional<std::string> measured = ours ? std::nullopt : import::served_document(text, path);
+  const std::optional<std::string> measured = import::served_document(text, path);
   Side side{result::read_result(measured.value_or(text), path)};
   side.which = "in " + path;
   if (!side.result.fits) {
-    side.infeasible = Error(ErrorKind::infeasible, {{.where = {path, 0, 0, {}},
-                                                     .message = "what it estimates does not fit: it has no times",
-                                                     .hint = "compare two results that fit"}});
+    side.infeasible =
+        Error(ErrorKind::infeasible, {{.where = {path, 0, 0, {}},
+                                       .message = fmt::format("{}: it has no times", side.result.kind->unfit),
+                                       .hint = "compare two results that fit"}});
   }
   return side;
 }

@@ -4,23 +4,36 @@
 #include <nlohmann/json.hpp>
 
 #include "import/import.h"
+#include "import/runs.h"
 #include "measure/serving_row.h"
 
 namespace llmperf::import {
 
 namespace {
 
-// Nothing where the text is no file of that tool. What a file need not say for its figures to be read stands in:
-// weights, and a model that is not built in, which is then nowhere in the document.
-constexpr const char* kAnyWeights = "bf16";
-constexpr const char* kAnyModel = "llama-3.1-8b";
+// What a file need not say for its figures to be read stands in, and is then nowhere in the document.
+struct StandIns {
+  const char* model;
+  const char* runtime;
+  std::optional<std::int64_t> concurrency;
+};
+constexpr StandIns kStandIns[] = {
+    {"", "", {}},     {"", "", 1},     {"llama-3.1-8b", "", {}},     {"llama-3.1-8b", "", 1},
+    {"", "vllm", {}}, {"", "vllm", 1}, {"llama-3.1-8b", "vllm", {}}, {"llama-3.1-8b", "vllm", 1}};
+
+// Nothing where the text is no file of that tool.
 std::optional<Imported> read_as(Source source, std::string_view text, const std::string& file) {
-  for (const char* model : {"", kAnyModel}) {
+  for (const StandIns& in : kStandIns) {
     try {
-      Imported imported = import_text(source, text, file, {.model = model, .weights = kAnyWeights});
+      Imported imported =
+          import_text(source, text, file,
+                      {.model = in.model, .weights = "bf16", .runtime = in.runtime, .concurrency = in.concurrency});
       if (imported.measurements.rows.empty()) continue;
-      if (*model != 0) {
-        for (measure::Row& row : imported.measurements.rows) std::get<measure::ServingRow>(row.of).model.clear();
+      for (measure::Row& row : imported.measurements.rows) {
+        auto& of = std::get<measure::ServingRow>(row.of);
+        if (*in.model != 0) of.model.clear();
+        if (*in.runtime != 0) of.runtime.clear();
+        if (in.concurrency) of.load.concurrency.reset();
       }
       return imported;
     } catch (const Error&) {
@@ -36,7 +49,14 @@ std::optional<std::string> served_document(std::string_view text, const std::str
   using Json = nlohmann::ordered_json;
   std::optional<Imported> found;
   // Results of the first two look alike but for what they say of the server.
-  const bool sglang = text.find("sglang") != std::string_view::npos;
+  descriptor::Problems ignored(file);
+  const std::vector<descriptor::Node> documents = read_documents(text, ignored);
+  const descriptor::Node* first_one = documents.empty() ? nullptr : &documents.front();
+  const bool object = first_one != nullptr && first_one->kind == descriptor::Node::Kind::mapping;
+  if (object && value_at(*first_one, "schema") != nullptr) return std::nullopt;  // of llmperf's own
+  const descriptor::Node* backend = object ? value_at(*first_one, "backend") : nullptr;
+  const bool sglang = object && (value_at(*first_one, "server_info") != nullptr ||
+                                 (backend != nullptr && backend->scalar.starts_with("sglang")));
   for (const Source source : {sglang ? Source::sglang_bench : Source::vllm_bench, Source::aiperf, Source::guidellm}) {
     if (!found) found = read_as(source, text, file);
   }
@@ -75,8 +95,8 @@ std::optional<std::string> served_document(std::string_view text, const std::str
                    {"schema_version", 1},
                    {"tool", {{"name", name(found->source)}, {"version", "measured"}}},
                    {"label", fmt::format("measured ({})", name(found->source))},
-                   {"inputs", std::move(inputs)},
-                   {"devices", devices}};
+                   {"inputs", std::move(inputs)}};
+  if (devices > 1) document["devices"] = devices;  // of one the file may not say so
   document.update(figures);
   return document.dump();
 }

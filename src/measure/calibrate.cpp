@@ -585,11 +585,11 @@ CalibrateResult fit_trained(const Measurements& measurements, const hardware::De
     problem.measured.push_back(row.latency.value);
     sites.insert(std::get<TrainingRow>(row.of).source);
   }
-  std::map<std::size_t, std::vector<std::size_t>> runs_of;  // a parameter
   RuntimeProfile trial = profile;
-  problem.predict = [&](std::span<const double> values, std::optional<std::size_t> changed, std::span<double> out) {
+  // Of any change all runs: which of two overlapping times counts may be another one at any values.
+  problem.predict = [&](std::span<const double> values, std::optional<std::size_t>, std::span<double> out) {
     std::copy_n(values.begin(), hardware::kAllParameters, trial.values.begin());
-    for (const std::size_t i : changed ? runs_of.at(*changed) : rows) {
+    for (const std::size_t i : rows) {
       estimate_under(runs[i], trial, device);
       out[i] = runs[i].time().value;
     }
@@ -598,19 +598,16 @@ CalibrateResult fit_trained(const Measurements& measurements, const hardware::De
   std::vector<double> defaults(rows.size());
   problem.predict(problem.values, std::nullopt, defaults);
   for (const std::size_t p : trained_parameters()) {
-    std::vector<std::size_t>& touched = runs_of[p];
     const FreeParameter free = free_parameter(p, profile, start, pull);
-    std::vector<double> least = defaults;
-    std::vector<double> most = defaults;
-    std::vector<double> values = problem.values;
-    values[p] = free.min;
-    problem.predict(values, std::nullopt, least);
-    values[p] = free.max;
-    problem.predict(values, std::nullopt, most);
-    for (const std::size_t i : rows) {
-      if (least[i] != defaults[i] || most[i] != defaults[i]) touched.push_back(i);
+    bool counts = false;
+    for (const double end : {free.min, free.max}) {
+      std::vector<double> values = problem.values;
+      std::vector<double> there(rows.size());
+      values[p] = end;
+      problem.predict(values, std::nullopt, there);
+      counts = counts || there != defaults;
     }
-    if (!touched.empty()) problem.free.push_back(free);
+    if (counts) problem.free.push_back(free);
   }
   const bool of_class = pull == Pull::to_fitted && start.hardware.empty();
   DataCheck checked = check_rows(used, rows, problem.free.size(), of_class ? 1 : kFewestRows);
@@ -830,9 +827,10 @@ void refuse_rows(Measurements& measurements, const hardware::Device& device, con
   std::vector<std::size_t> runs, others, usable = usable_rows(measurements, device, start, ignored, &refused);
   if (start.workload == hardware::Workload::training) {
     request::Sources sources;
+    sources.put(device.name, start.name, start);
     for (const std::size_t row : usable) {
       try {
-        resolve_run(std::get<TrainingRow>(measurements.rows[row].of), device, {}, sources);
+        resolve_run(std::get<TrainingRow>(measurements.rows[row].of), device, start.name, sources);
       } catch (const Error& error) {
         refused.add(measurements, row, error);
       }

@@ -453,7 +453,11 @@ void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
                            "chunked-prefill", "prefill-replicas", "decode-replicas"}) {
     useless(name);
   }
-  for (const char* name : kPoolFields) useless(name);
+  // How many texts are in a step is said of what serves them.
+  const auto of_steps = [](std::string_view name) { return name == "max-batched-tokens" || name == "max-seqs"; };
+  for (const char* name : kPoolFields) {
+    if (r.workload() != Workload::serve || !of_steps(name)) useless(name);
+  }
 }
 
 // What has no effect beside the rest of a request. A value that restates the default does no harm.
@@ -1087,7 +1091,7 @@ void set_plan(Request& q, const std::string& text) {
   q.pp = q.dp = q.ep = std::nullopt;
   std::string apart;
   for (const char c : text) {
-    if (c != ',') apart += c;
+    apart += c == ',' ? ' ' : c;
     if (apart.size() > 1 && std::isdigit(static_cast<unsigned char>(c)) != 0 &&
         std::isalpha(static_cast<unsigned char>(apart[apart.size() - 2])) != 0) {
       apart.insert(apart.size() - 1, " ");
@@ -1096,7 +1100,9 @@ void set_plan(Request& q, const std::string& text) {
   const std::vector<std::string_view> parts = llmperf::words(apart);
   bool known = parts.size() % 2 == 0;
   for (std::size_t i = 0; known && i < parts.size(); i += 2) {
-    known = parts[i] == "tp" || parts[i] == "pp" || parts[i] == "dp" || parts[i] == "ep";
+    const bool axis = parts[i] == "tp" || parts[i] == "pp" || parts[i] == "dp" || parts[i] == "ep";
+    const std::optional<std::int64_t> degree = parse_int(parts[i + 1]);
+    known = axis && degree && *degree >= 1 && *degree <= graph::kMostDevices && !get(q, field(parts[i]));
     if (known) set(q, field(parts[i]), std::string(parts[i + 1]));
   }
   if (!known || parts.empty()) {

@@ -231,6 +231,7 @@ Traffic read_traffic(const Resolved& r) {
     return t;
   }
   t.trace = serving::load_trace(*q.trace, q.requests.value_or(0));
+  if (encodes) serving::read_alone(*t.trace);
   t.notes.insert(t.notes.end(), t.trace->notes.begin(), t.trace->notes.end());
   const bool random = q.rate && !t.trace->timed;
   std::vector<graph::Problem> broken;
@@ -263,15 +264,12 @@ serving::Workload requests_of(const Traffic& t, std::uint64_t seed, const model:
   serving::Load load = t.load;
   load.seed = seed;
   serving::Workload w = t.trace ? serving::sent_as(*t.trace, load) : serving::make_workload(load);
-  if (model.encoder) {
-    for (serving::Request& r : w.requests) r.output = 1;  // of a trace as well
-  }
   const std::int64_t result = model.encoder ? 1 : 0;  // which is no token of the text's
   const std::int64_t made_for =
       model.max_position ? *model.max_position + result : std::numeric_limits<std::int64_t>::max();
   // The other engines cut what is longer in any case.
-  const bool whole = !settings.chunked_prefill &&
-                     (settings.kind == serving::EngineKind::vllm || settings.kind == serving::EngineKind::trtllm);
+  const bool whole = !settings.chunked_prefill && (model.encoder || settings.kind == serving::EngineKind::vllm ||
+                                                   settings.kind == serving::EngineKind::trtllm);
   const bool of_trace = t.trace || t.load.trace;
   const std::string shorter = of_trace ? "leave such requests out" : "shorter `input` and `output`";
   const std::string file = of_trace ? w.name + ": " : std::string();

@@ -361,11 +361,18 @@ Difference difference(const SavedResult& before, const SavedResult& after) {
   }
   Difference d{&before, &after, input_changes(before, after), {}, {}};
   // There are no exchange rates.
-  const bool one_currency = text(before.document.root, "currency") == text(after.document.root, "currency");
+  const auto currency = [](const SavedResult& r) {
+    return text(r.document.root, "currency") + text(r.document.root, "candidates.0.currency");
+  };
+  const bool one_currency = currency(before) == currency(after);
   for (const std::string_view key : split(before.kind->figures, ' ')) {
-    const bool foreign = key.starts_with("cost_") && !one_currency;
+    const bool foreign = key.find("cost_") != std::string_view::npos && !one_currency;
+    // Of capacity the first candidate is the answer, or there is none.
+    const auto figure = [&](const SavedResult& r) {
+      return key.starts_with("candidates.") && !r.fits ? std::nullopt : r.figure(key);
+    };
     FigureChange& change = d.figures.emplace_back();
-    change = {std::string(key), before.figure(key), foreign ? std::nullopt : after.figure(key), std::nullopt};
+    change = {std::string(key), figure(before), foreign ? std::nullopt : figure(after), std::nullopt};
     change.inside_band = inside_band(d, change);
   }
   if (!before.fits || !after.fits) return d;
@@ -535,6 +542,9 @@ constexpr JudgedTime kServedTimes[] = {{"ttft_s.mean", "the mean TTFT", "ttft_me
                                        {"ttft_s.p99", "TTFT p99", "ttft_p99_s"},
                                        {"tpot_s.mean", "the mean TPOT", "tpot_mean_s"},
                                        {"e2e_s.mean", "the mean request", "e2e_mean_s"}};
+constexpr JudgedTime kCapacityTimes[] = {{"candidates.0.at.ttft_mean_s", "the answer's mean TTFT"},
+                                         {"candidates.0.at.ttft_p99_s", "the answer's TTFT p99"},
+                                         {"candidates.0.at.tpot_mean_s", "the answer's mean TPOT"}};
 constexpr SavedKind kKinds[] = {
     {"llmperf.training", "an estimate of a training step", "",
      "step_s tokens_per_second mfu compute_s bubble_s gradient_exposed_s optimizer_s cost_per_million_tokens "
@@ -555,19 +565,15 @@ constexpr SavedKind kKinds[] = {
      "utilisation prefix_hit_share kv.peak_share devices cost_per_hour cost_per_million_output_tokens "
      "joules_per_output_token",
      "e2e_s.mean", kServedTimes, &type_of<Serving>},
-    {"llmperf.capacity",
-     "an answer of capacity",
-     "",
+    {"llmperf.capacity", "an answer of capacity", "",
      "candidates.0.cost_per_hour candidates.0.devices candidates.0.replicas candidates.0.decode_replicas "
      "candidates.0.max_requests_per_second candidates.0.tokens_per_second_per_device "
      "candidates.0.cost_per_million_output_tokens candidates.0.at.ttft_mean_s candidates.0.at.ttft_p99_s "
      "candidates.0.at.tpot_mean_s candidates.0.at.tpot_p95_s candidates.0.at.mean_batch candidates.0.at.utilisation",
-     "",
-     {},
-     &type_of<CapacityResult>,
+     "", kCapacityTimes, &type_of<CapacityResult>,
      "model rate slo input output trace minimise candidates.0.hardware candidates.0.plan candidates.0.decode_hardware "
      "candidates.0.decode_plan candidates.0.weights candidates.0.engine",
-     "feasible"},
+     "feasible", "nothing meets the bounds"},
 };
 
 const Node* member(const Node& object, std::string_view key) {
@@ -610,7 +616,9 @@ class Reader {
   }
   const Node& need(const Node& object, std::string_view key) const {
     const Node* node = member(object, key);
-    if (node == nullptr) fail(object, fmt::format("'{}' is missing", key), "is this what llmperf wrote as JSON?");
+    if (node == nullptr)
+      fail(object, fmt::format("'{}' is missing", key),
+           "is this what llmperf, or a benchmark of servers, wrote as JSON?");
     return *node;
   }
 

@@ -34,6 +34,7 @@ struct SavedKind {
   const Type& (*type)();
   std::string_view inputs = {};  // by their paths, separated by blanks; empty: all of `inputs`
   std::string_view fits = {};    // the key that says whether there are times; empty: there are
+  std::string_view unfit = "does not fit";
 };
 // The version of what was measured and not predicted.
 inline constexpr std::string_view kMeasuredVersion = "measured";

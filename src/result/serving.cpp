@@ -409,7 +409,10 @@ std::optional<double> Serving::joules_per_output_token() const {
 }
 
 std::optional<double> Serving::cost_per_hour() const {
-  return over_devices([](const estimate::Setup& s) { return s.price ? std::optional(s.price->amount) : std::nullopt; });
+  return over_devices([&](const estimate::Setup& s) {
+    const bool foreign = s.price && setup->price && s.price->currency != setup->price->currency;
+    return s.price && !foreign ? std::optional(s.price->amount) : std::nullopt;
+  });
 }
 
 std::optional<double> Serving::cost_per_million(double tokens_per_second) const {

@@ -359,16 +359,18 @@ void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>
   }
   k.max_requests_per_second = k.meets ? result.rate : 0;
   // What was one more than is needed of the other kind.
-  for (std::int64_t* count : {&k.replicas, &k.decode_replicas}) {
-    while (k.meets && *count > 1 && !stopped(stop)) {
-      --*count;
+  for (const auto& [count, ceiling] :
+       {std::pair{&k.replicas, c.prompt_ceiling}, {&k.decode_replicas, c.decode_ceiling}}) {
+    std::int64_t most = *count;
+    std::int64_t too_few = static_cast<std::int64_t>(std::floor(result.rate / ceiling * (1 - 1e-9)));
+    while (k.meets && most - too_few > 1 && !stopped(stop)) {
+      *count = too_few + (most - too_few) / 2;
       const serving::Summary s = run();
-      if (!s.meets(result.slo)) {
-        ++*count;
-        break;
-      }
-      k.at = s;
+      const bool meets = s.meets(result.slo);
+      (meets ? most : too_few) = *count;
+      if (meets) k.at = s;
     }
+    *count = most;
   }
 }
 
@@ -470,7 +472,9 @@ void Search::read() {
   for (const std::string& engine : parts_of(q.engine.value_or("")))
     serving::parse_engine_kind(std::string_view(engine).substr(0, engine.find('@')));
   if (!q.trace) return;
-  trace_ = std::make_shared<const serving::Trace>(serving::load_trace(*q.trace, q.requests.value_or(kTraced)));
+  serving::Trace trace = serving::load_trace(*q.trace, q.requests.value_or(kTraced));
+  if (sources_.model(*q.model).decoder.encoder) serving::read_alone(trace);
+  trace_ = std::make_shared<const serving::Trace>(std::move(trace));
   result_.notes = trace_->notes;
   if (trace_->timed && (q.burstiness || q.seeds.value_or(1) > 1))
     throw Error::bad_input("`burstiness` and `seeds`: nothing of a trace with times is random", "leave them out");
@@ -484,18 +488,22 @@ void Search::read_day() {
   if (!q.trace) throw Error::bad_input("`day` trace: of which trace", "`trace` FILE, or rates: 2,1,1,4,9,7");
   const serving::Trace all = serving::load_trace(*q.trace, 0);
   const std::vector<serving::Request>& sent = all.workload.requests;
-  const double hours = std::ceil((sent.back().sent - sent.front().sent).value / kHour);
-  if (!all.timed || hours > kMostHours) {
-    throw Error::bad_input(all.timed ? fmt::format("`day`: the trace is longer than {} days", kMostHours / 24)
-                                     : "`day`: the trace has no times",
+  const Seconds begin = sent.front().sent;
+  const double span = (sent.back().sent - begin).value;
+  if (!all.timed || span > kMostHours * kHour || span <= 0) {
+    throw Error::bad_input(!all.timed ? "`day`: the trace has no times"
+                           : span > 0 ? fmt::format("`day`: the trace is longer than {} days", kMostHours / 24)
+                                      : "`day`: all requests of the trace are sent at once",
                            "rates: 2,1,1,4,9,7");
   }
-  result_.day.assign(static_cast<std::size_t>(std::max(1.0, hours)), 0);
+  // Equal parts of about an hour; of less than one and a half hours one.
+  const double parts = std::max(1.0, std::round(span / kHour));
+  result_.day.assign(static_cast<std::size_t>(parts), 0);
   for (const serving::Request& r : sent) {
-    const double at = (r.sent - sent.front().sent).value / kHour;
-    result_.day[std::min(result_.day.size() - 1, static_cast<std::size_t>(at))] += 1 / kHour;
+    const double at = (r.sent - begin).value / span * parts;
+    result_.day[std::min(result_.day.size() - 1, static_cast<std::size_t>(at))] += parts / span;
   }
-  result_.day_hours = static_cast<double>(result_.day.size());
+  result_.day_hours = span / kHour;
 }
 
 // "16xh200-sxm": of each kind how many there are.
@@ -649,6 +657,7 @@ void Search::screen_all() {
 // Pools for prompts and for decode of unlike plans, or on unlike devices, where both multiply the same weights by the
 // same engine: of all pairs those that cost least by the closed form, if that is less than one pool costs for both.
 void Search::pair_pools() {
+  if (query_.request.decode_plan || query_.request.decode_hw) return;  // there is nothing to choose
   constexpr std::size_t kMost = 12;
   struct Pair {
     double value;

@@ -49,7 +49,11 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   const std::int64_t own = std::min(static_cast<std::int64_t>(input), budget);
   ClosedForm c;
   c.ttft = Seconds{step(prompts, own, 0) * input / d(own)};
-  const double prompts_alone = d(prompts.replicas * prompts.ranks) * d(budget) / (step(prompts, budget, 0) * computed);
+  // Of prompts alone, as many whole ones as a step has room for.
+  const std::vector<estimate::Chunk> whole(static_cast<std::size_t>(std::max<std::int64_t>(1, budget / own)),
+                                           estimate::Chunk{own, 0});
+  const double full = prompts.cost({.chunks = whole}).interval.value;
+  const double prompts_alone = d(prompts.replicas * prompts.ranks) * d(own) * d(std::ssize(whole)) / (full * computed);
   if (output <= 1) {  // nothing is decoded
     c.ceiling = prompts_alone;
     return c;
@@ -132,7 +136,10 @@ Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hast
     if (!load.extends || !load.rate || (stop != nullptr && stop->load())) return v;
     if (hasty && v.summary.excess(slo) > 0) return v;
     // Time in the queue does not count: where that grows there is no end of it.
-    const double wanted = kLives * *load.rate * (v.summary.e2e.mean - v.summary.ttft.mean);
+    // What is over with its first token has no such time: its queue is looked at for seconds.
+    constexpr double kSeconds = 5;
+    const double life = load.output.mean() > 1 ? kLives * (v.summary.e2e.mean - v.summary.ttft.mean) : kSeconds;
+    const double wanted = *load.rate * life;
     constexpr double kNearly = 1.25;
     if (std::min(wanted, kMost) <= kNearly * d(v.requests)) return v;
     load.requests = static_cast<std::int64_t>(std::min(wanted, kMost));
@@ -175,8 +182,11 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
   double low = 0;
   double high = closed.ceiling;
   bool seen = false;  // that `high` is missed
-  // Of a few requests none may ever be missed, all at once as they may come.
+  // Of a few requests none may ever be missed, all at once as they may come. Where nothing is decoded, and nothing is
+  // known of prompts, no queue survives more than the ceiling.
   constexpr double kNoMore = 4;
+  const bool exact = load.output.mean() <= 1 && !deployed.settings.prefix_caching;
+  const double most = exact ? three_digits(closed.ceiling) : kNoMore * closed.ceiling;
   // The highest rate lies near the ceiling more often than not.
   for (double rate = three_digits(high * 0.8);; rate = three_digits(seen ? (low + high) / 2 : high)) {
     if (options.stop != nullptr && options.stop->load()) break;
@@ -184,7 +194,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
     if (v.summary.meets(slo)) {
       low = rate;
       result.at = v.summary;
-      if (!seen) high = std::max(high, rate * 1.25);
+      if (!seen) high = exact ? most : std::max(high, rate * 1.25);
     } else {
       high = rate;
       seen = true;
@@ -193,7 +203,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
       if (!options.worthwhile(rate)) return result;
       if (high < closed.ceiling / 500) break;
     }
-    if (seen ? high - low <= options.tolerance * high : rate >= kNoMore * closed.ceiling) break;
+    if (seen ? high - low <= options.tolerance * high : rate >= most) break;
   }
   if (!seen) result.binding = Binding::throughput;
   result.requests_per_second = low;

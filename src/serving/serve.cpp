@@ -41,8 +41,8 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
   if (setup.encodes()) {  // a text is in one step, which leaves nothing behind
     s.chunked_prefill = s.prefix_caching = false;
-    constexpr std::int64_t kSteps = 4;  // more than are under way
-    s.kv_blocks = kSteps * (s.max_batched_tokens / s.block_size + s.max_sequences);
+    const std::optional<std::int64_t>& longest = setup.execution.model->max_position;
+    if (!choices.max_batched_tokens && longest) s.max_batched_tokens = std::max(s.max_batched_tokens, *longest);
   }
   if (setup.profile) s.frontend = Seconds{hardware::get(setup.profile->values, hardware::Parameter::host_request)};
   if (s.kind == EngineKind::vllm) {  // which captures no graphs of more rows than its sequences may have
@@ -89,6 +89,11 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
   if (s.max_model_len > 0 && sequence_tokens > s.max_model_len) {
     throw Error::infeasible(fmt::format("requests of {} tokens are longer than `max-model-len`", sequence_tokens),
                             fmt::format("`max-model-len` {}", sequence_tokens));
+  }
+  if (setup.encodes()) {  // which need no room for keys and values: blocks are those of steps under way
+    if (d_.kv.kv.value < 0) throw Error::infeasible(setup.execution.model->name + ": " + d_.kv.refusal, d_.kv.remedy);
+    constexpr std::int64_t kSteps = 4;
+    s.kv_blocks = kSteps * (s.max_batched_tokens / s.block_size + s.max_sequences);
   }
   const bool adapts = !s.kv_blocks && s.memory.holds_longest;
   if (adapts && s.memory.counts_states && !s.sequences_asked && d_.kv.blocks > 0 && d_.kv.pool->has_states() &&

@@ -40,4 +40,9 @@ double mean_known_tokens(const Workload& requests);
 // in a closed loop. Neither: as it stands. Throws Error(bad_input) where a trace without times is given none.
 Workload sent_as(Trace trace, const Load& load);
 
+// Of texts that are read, and of which one result comes: the trace's lengths of outputs mean nothing.
+inline void read_alone(Trace& trace) {
+  for (Request& r : trace.workload.requests) r.output = 1;
+}
+
 }  // namespace llmperf::serving

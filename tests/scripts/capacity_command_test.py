@@ -65,7 +65,7 @@ class Capacity(ProgramTest):
 
     def test_the_hours_of_a_trace_are_a_day(self):
         # Three hours: 360 requests evenly in the first, none in the second, 36 in the third.
-        times = [10 * i for i in range(360)] + [7200 + 100 * i for i in range(36)]
+        times = [10 * i for i in range(360)] + [7200 + 100 * (i + 1) for i in range(36)]
         trace = self.write("day.csv", "arrival_s,input_tokens,output_tokens\n" + "".join(f"{t},300,30\n" for t in times))
         words = ["capacity", "-m", "llama-3.1-8b", "--hw", "l4", "--tp", "1", "--weights", "fp8", "--price", "2",
                  "--slo", "ttft.p99=1s", "--trace", trace]
@@ -75,6 +75,11 @@ class Capacity(ProgramTest):
         self.assertEqual([round(part["rate"], 9) for part in day["parts"]], [0.1, 0, 0.01])
         self.assertEqual([part["from_h"] for part in day["parts"]], [0, 1, 2])
         self.assertAlmostEqual(day["fixed_cost"], 3 * 2 * document["candidates"][0]["devices"])
+        # Ten minutes are one part, of ten minutes.
+        short = self.write("short.csv", "arrival_s,input_tokens,output_tokens\n" + "".join(f"{i / 2},300,30\n" for i in range(1201)))
+        document = self.json(*words[:-1], short, "--day", "trace")
+        self.assertAlmostEqual(document["rate"], 1201 / 600)
+        self.assertAlmostEqual(document["day"]["fixed_cost"], 2 * document["candidates"][0]["devices"] / 6)
         self.assert_bad_input([*words[:-2], "--day", "trace"], "--trace")
         lengths = self.write("lengths.csv", "input_tokens,output_tokens\n100,10\n")
         self.assert_bad_input([*words[:-1], lengths, "--day", "trace"], "no times")

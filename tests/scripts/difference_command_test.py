@@ -57,8 +57,9 @@ class Difference(ProgramTest):
         self.assertAlmostEqual(first["queue"]["before_s"], slow["causes"]["ttft"]["queue"] * slow["ttft_s"]["mean"])
         self.assertAlmostEqual(difference["phases"][1]["after_s"], fast["itl_s"]["mean"])
         self.assertIn("time to first token (on the mean, by what it passes with", self.output("compare", "slow.json", "fast.json"))
-        # The wider of the two bands covers both means where they are near.
-        self.assertFalse(head["tpot_s.mean"]["inside_error_band"] is None)
+        slowest, quickest = slow["bands"]["tpot_mean_s"], fast["bands"]["tpot_mean_s"]
+        touch = slowest["low"] <= quickest["high"] and quickest["low"] <= slowest["high"]
+        self.assertEqual(head["tpot_s.mean"]["inside_error_band"], touch)
         self.assertEqual(self.threshold("fast.json", "slow.json", "--max-slowdown", "0.05").returncode, THRESHOLD)
         self.assertEqual(self.threshold("slow.json", "fast.json", "--max-slowdown", "0.05").returncode, DONE)
         self.save("estimate.json", *QWEN)
@@ -89,6 +90,28 @@ class Difference(ProgramTest):
         head = self.headline(difference)
         self.assertEqual((head["candidates.0.devices"]["before"], head["candidates.0.devices"]["after"]), (1, 3))
         self.assertIn("cost per hour", self.output("compare", "few.json", "many.json"))
+        self.assertEqual(self.threshold("few.json", "many.json", "--max-slowdown", "0.05").returncode, THRESHOLD)
+        self.write("none.json", json.dumps(self.json(*words[:-1], "ttft=1ms", "--rate", "20", status=INFEASIBLE)))
+        done = self.threshold("few.json", "none.json")
+        self.assertEqual(done.returncode, INFEASIBLE)
+        self.assertIn("nothing meets the bounds", done.stdout + done.stderr)
+
+    def test_files_of_other_benchmarks(self):
+        with open(os.path.join(ROOT, "tests", "import", "guidellm.json"), encoding="utf-8") as file:
+            guide = json.load(file)
+        self.write("two.json", json.dumps(guide))
+        guide["benchmarks"] = guide["benchmarks"][:1]
+        self.write("one.json", json.dumps(guide))
+        self.assertIn("measured (guidellm)", self.output("compare", "one.json", "one.json"))
+        self.assert_bad_input(["compare", "one.json", "two.json"], "several runs")
+        with open(os.path.join(ROOT, "tests", "import", "vllm_bench.json"), encoding="utf-8") as file:
+            run = json.load(file)
+        self.write("sglang.json", json.dumps(dict(run, backend="sglang")))
+        self.assertIn("measured (sglang-bench)", self.output("compare", "sglang.json", "sglang.json"))
+        del run["tensor_parallel_size"]
+        self.write("vllm.json", json.dumps(dict(run, generated_texts=["as sglang says"])))
+        self.assertIn("measured (vllm-bench)", self.output("compare", "vllm.json", "vllm.json"))
+        self.assertIsNone(self.headline(self.json("compare", "vllm.json", "vllm.json"))["devices"]["before"])
 
     def headline(self, difference):
         return {figure["name"]: figure for figure in difference["headline"]}

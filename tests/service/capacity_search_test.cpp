@@ -1,8 +1,10 @@
 // What the search for the cheapest deployment promises of its answer.
 #include "catch.h"
+#include "request/traffic.h"
 #include "result/document.h"
 #include "service/capacity.h"
 #include "service/serve.h"
+#include "serving/capacity.h"
 
 namespace llmperf::service::capacity_search_test {
 namespace {
@@ -124,6 +126,33 @@ TEST_CASE("Pools of unlike plans and devices keep the promise where they are ser
     if (k.decode_replicas > 1) CHECK(served(k.replicas, k.decode_replicas - 1).misses());
   }
   CHECK(unlike > 1);
+}
+
+TEST_CASE("where nothing is decoded a queue survives up to the closed form, and no more", "[capacity]") {
+  for (const char* model : {"bge-m3", "qwen3-0.6b"}) {
+    for (const char* input : {"256", "64-1000", "6000"}) {
+      INFO(model << ' ' << input);
+      request::Request q;
+      q.model = model;
+      q.hw = "h100-sxm";
+      q.rate = 1;
+      q.input = input;
+      if (q.model == "qwen3-0.6b") {
+        q.output = "1";
+        q.prefix_caching = "off";
+      }
+      request::Sources sources;
+      const auto resolved = request::resolve_serving(q, sources);
+      const request::Traffic traffic = request::read_traffic(*resolved);
+      const estimate::Setup& setup = std::get<request::Generation>(resolved->work).estimator->setup();
+      const serving::Deployed deployed =
+          request::deploy(*resolved, traffic, serving::choose_engine(traffic.engine, setup), 1000);
+      const serving::Slo slo = serving::parse_slo("e2e.p99=10s");  // loose: what binds is throughput
+      const serving::Capacity found = serving::max_rate(deployed, traffic.load, slo);
+      CHECK(found.requests_per_second <= found.ceiling * 1.0001);
+      CHECK(found.requests_per_second >= found.ceiling * 0.85);
+    }
+  }
 }
 
 }  // namespace llmperf::service::capacity_search_test

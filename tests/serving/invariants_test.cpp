@@ -169,7 +169,10 @@ TEST_CASE("requests and tokens are conserved, the cache is never over-full, and 
     for (const Interval& i : run.timeline) {
       steps += i.steps;
       REQUIRE(i.begin < i.end);
-      REQUIRE(i.kv_share <= run.kv_peak_share);
+      const bool decodes = c.deployment.decode && i.replica >= c.deployment.pool.replicas;
+      const Pool& pool = decodes ? *c.deployment.decode : c.deployment.pool;
+      REQUIRE(i.blocks <= pool.blocks * pool.ranks);
+      REQUIRE(i.kv_share == Approx(static_cast<double>(i.blocks) / static_cast<double>(pool.blocks * pool.ranks)));
       REQUIRE(i.prompt_tokens + i.decodes * (1 + c.deployment.drafts) <=
               std::max(c.deployment.pool.settings.max_batched_tokens, c.deployment.pool.settings.max_prefill_tokens) *
                       c.deployment.pool.ranks +

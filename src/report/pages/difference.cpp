@@ -56,7 +56,8 @@ std::string figure_title(const std::string& key) {
 }
 
 std::string side_text(const SavedResult& r) {
-  return r.source + (r.label.empty() ? "" : ": " + r.label) + (r.fits ? "" : "; does not fit, so that there are no times");
+  return r.source + (r.label.empty() ? "" : ": " + r.label) +
+         (r.fits ? "" : fmt::format("; {}, so that there are no times", r.kind->unfit));
 }
 
 // ---- Two results
