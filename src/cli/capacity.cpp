@@ -65,9 +65,10 @@ void describe_capacity(Command& command) {
       "; several, comma-separated, are compared [the checkpoint's own; of wide ones fp8 and w4a16 as well]";
   command.add("--fleet", query.fleet, "LIST",
               "what there is, such as 16xh200-sxm,8xh100-sxm: the plan with the highest rate that keeps --slo");
-  command.add("--day", query.day, "RATES",
-              "rates of equal parts of a day, such as 2,1,1,4,9,7, or trace: those of the hours of --trace; replicas by "
-              "part, and the cost of all with a fixed number and a scaled one");
+  command.add(
+      "--day", query.day, "RATES",
+      "rates of equal parts of a day, such as 2,1,1,4,9,7, or trace: those of the hours of --trace; replicas by "
+      "part, and the cost of all with a fixed number and a scaled one");
   command.add("--api-price", query.api_price, "IN,OUT",
               "price of an API for a million tokens in and out: from where on own devices win");
   command.find("--engine")->about += "; several, comma-separated, are compared";
