@@ -13,9 +13,10 @@ serving::Run two_requests() {
                   {.sent = Seconds{1}, .first = Seconds{2}, .last = Seconds{2}, .input = 8, .output = 1, .ended = true},
                   {.sent = Seconds{2}, .input = 8, .output = 9}};
   run.end = Seconds{3};
-  run.timeline = {{.begin = Seconds{0}, .end = Seconds{1}, .prompts = 1, .prompt_tokens = 8, .waiting = 1, .kv_share = 0.25},
-                  {.begin = Seconds{1}, .end = Seconds{2}, .decodes = 1, .prompts = 1, .prompt_tokens = 8, .kv_share = 0.5},
-                  {.begin = Seconds{2}, .end = Seconds{3}, .decodes = 1, .kv_share = 0.25}};
+  run.timeline = {
+      {.begin = Seconds{0}, .end = Seconds{1}, .prompts = 1, .prompt_tokens = 8, .waiting = 1, .kv_share = 0.25},
+      {.begin = Seconds{1}, .end = Seconds{2}, .decodes = 1, .prompts = 1, .prompt_tokens = 8, .kv_share = 0.5},
+      {.begin = Seconds{2}, .end = Seconds{3}, .decodes = 1, .kv_share = 0.25}};
   return run;
 }
 
