@@ -156,6 +156,7 @@ Measurements subset(const Measurements& all, std::span<const std::size_t> rows) 
   Measurements some;
   some.files = all.files;
   some.extra_columns = all.extra_columns;
+  some.timed_here = all.timed_here;
   for (const std::size_t i : rows) some.rows.push_back(all.rows[i]);
   return some;
 }

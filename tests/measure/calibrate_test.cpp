@@ -409,6 +409,16 @@ TEST_CASE("what PyTorch has no kernel for is no measure of a device whose stacks
   CHECK(result.calibration.residuals.front().errors.rows == 5);
 }
 
+TEST_CASE("latencies that can hardly be are refused of a file, and warned of where they were timed here",
+          "[calibrate]") {
+  std::string text = "hardware,op,dtype,m,n,k,latency_us\n";
+  for (const int m : {1, 16, 256, 1024, 8192}) text += fmt::format("rtx4090,gemm,bf16,{},4096,4096,{}\n", m, 1e7 + m);
+  Measurements rows = parse_measurements(text, "t.csv");
+  CHECK_THROWS_WITH(calibrate(rows, card(), vllm()), Catch::Contains("slower than roof and launches"));
+  rows.timed_here = true;
+  CHECK(warns(calibrate(rows, card(), vllm()), "slower than roof and launches"));
+}
+
 namespace {
 
 const hardware::Device& h100() {
