@@ -75,10 +75,20 @@ Answer conclude(const CompareFlags& flags, const std::vector<Side>& sides) {
   return answer;
 }
 
-Side load_result(const std::string& path) {
+// llmperf's own, else what a benchmark of servers saved.
+result::SavedResult read_side(const std::string& path) {
   const std::string text = descriptor::read_text_file(path, result::kMaxResultBytes);
-  const std::optional<std::string> measured = import::served_document(text, path);
-  Side side{result::read_result(measured.value_or(text), path)};
+  try {
+    return result::read_result(text, path);
+  } catch (const Error&) {
+    const std::optional<std::string> measured = import::served_document(text, path);
+    if (!measured) throw;
+    return result::read_result(*measured, path);
+  }
+}
+
+Side load_result(const std::string& path) {
+  Side side{read_side(path)};
   side.which = "in " + path;
   if (!side.result.fits) {
     side.infeasible =

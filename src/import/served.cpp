@@ -11,29 +11,23 @@ namespace llmperf::import {
 
 namespace {
 
-// What a file need not say for its figures to be read stands in, and is then nowhere in the document.
-struct StandIns {
-  const char* model;
-  const char* runtime;
-  std::optional<std::int64_t> concurrency;
-};
-constexpr StandIns kStandIns[] = {
-    {"", "", {}},     {"", "", 1},     {"llama-3.1-8b", "", {}},     {"llama-3.1-8b", "", 1},
-    {"", "vllm", {}}, {"", "vllm", 1}, {"llama-3.1-8b", "vllm", {}}, {"llama-3.1-8b", "vllm", 1}};
-
-// Nothing where the text is no file of that tool.
+// Nothing where the text is no file of that tool. What a file need not say for its figures to be read stands in, more
+// and more of it, and is then nowhere in the document: a load, a model that is not built in, an engine.
 std::optional<Imported> read_as(Source source, std::string_view text, const std::string& file) {
-  for (const StandIns& in : kStandIns) {
+  constexpr unsigned kLoad = 1, kModel = 2, kRuntime = 4;
+  for (unsigned stands_in = 0; stands_in <= (kLoad | kModel | kRuntime); ++stands_in) {
+    Options options{.weights = "bf16"};
+    if ((stands_in & kLoad) != 0) options.concurrency = 1;
+    if ((stands_in & kModel) != 0) options.model = "llama-3.1-8b";
+    if ((stands_in & kRuntime) != 0) options.runtime = "vllm";
     try {
-      Imported imported =
-          import_text(source, text, file,
-                      {.model = in.model, .weights = "bf16", .runtime = in.runtime, .concurrency = in.concurrency});
+      Imported imported = import_text(source, text, file, options);
       if (imported.measurements.rows.empty()) continue;
       for (measure::Row& row : imported.measurements.rows) {
         auto& of = std::get<measure::ServingRow>(row.of);
-        if (*in.model != 0) of.model.clear();
-        if (*in.runtime != 0) of.runtime.clear();
-        if (in.concurrency) of.load.concurrency.reset();
+        if ((stands_in & kLoad) != 0) of.load.concurrency.reset();
+        if ((stands_in & kModel) != 0) of.model.clear();
+        if ((stands_in & kRuntime) != 0) of.runtime.clear();
       }
       return imported;
     } catch (const Error&) {

@@ -559,6 +559,7 @@ std::vector<TrainingRun> runs_under(const RuntimeProfile& profile, Measurements&
                                     const hardware::Device& device) {
   std::erase_if(measurements.rows, [](const Row& row) { return !std::isfinite(row.latency.value); });
   request::Sources sources;
+  sources.put(device.name, device);
   sources.put(device.name, profile.name, profile);
   std::vector<TrainingRun> runs;
   for (const Row& row : measurements.rows) {
@@ -646,9 +647,9 @@ CalibrateResult fit_trained(const Measurements& measurements, const hardware::De
     profile.errors.push_back({kind.text, s.mape, s.p90_ape, s.bias, s.rows});
   }
   Bands bands;
-  for (const TrainingRun& run : runs) {
-    const hardware::FittedError* error = profile.error_of(estimate::kind_of_run(run.setup(), run.estimate));
-    bands.emplace_back(error != nullptr ? std::optional(estimate::band_of(*error)) : std::nullopt);
+  for (TrainingRun& run : runs) {
+    estimate_under(run, profile, device);
+    bands.push_back(estimate::band_of_run(run.setup(), run.estimate));
   }
   out.errors = errors_by_group(used, rows, chosen.left.predicted, bands);
   return result;
@@ -828,6 +829,7 @@ void refuse_rows(Measurements& measurements, const hardware::Device& device, con
   std::vector<std::size_t> runs, others, usable = usable_rows(measurements, device, start, ignored, &refused);
   if (start.workload == hardware::Workload::training) {
     request::Sources sources;
+    sources.put(device.name, device);
     sources.put(device.name, start.name, start);
     for (const std::size_t row : usable) {
       try {

@@ -24,7 +24,6 @@ const estimate::Setup& TrainingRun::setup() const { return training_of(*this).es
 
 TrainingRun resolve_run(const TrainingRow& row, const hardware::Device& device, const std::string& runtime,
                         request::Sources& sources) {
-  sources.put(device.name, device);
   TrainingRun run;
   run.request = request_of(row, device, sources.model(row.model).decoder.num_layers());
   if (!runtime.empty()) run.request.runtime = runtime;

@@ -24,7 +24,8 @@ struct TrainingRun {
   const estimate::Setup& setup() const;
 };
 
-// Under `runtime`, the row's own where that is empty. Throws Error(bad_input) for what no request can be.
+// Under `runtime`, the row's own where that is empty; `sources` has the device by its name. Throws Error(bad_input) for
+// what no request can be.
 TrainingRun resolve_run(const TrainingRow& row, const hardware::Device& device, const std::string& runtime,
                         request::Sources& sources);
 // The same run under another one; "none" is the speed of light.

@@ -293,6 +293,7 @@ void predict_runs(const Measurements& measurements, const Batch& batch, std::vec
 void predict_training(const Measurements& measurements, const Batch& batch, const std::string& runtime,
                       std::vector<ValidatedRow>& all, std::vector<RooflineTimes>& times, Refusals& refused) {
   request::Sources sources;
+  sources.put(batch.device->name, *batch.device);
   for (const std::size_t i : batch.rows) {
     const auto& of = std::get<TrainingRow>(measurements.rows[i].of);
     ValidatedRow& row = all[i];

@@ -100,10 +100,13 @@ struct Interval {
   double high = 0;
 };
 // The time within the mean error of the predictions that the profile was judged by.
-std::optional<Interval> band(const SavedResult& r, std::string_view name) {
-  const bool ranges = find(r.document.root, "bands") != nullptr;  // of a server's run
-  const auto low = r.figure(fmt::format(fmt::runtime(ranges ? "bands.{}.low" : "error_band.{}.low_s"), name));
-  const auto high = r.figure(fmt::format(fmt::runtime(ranges ? "bands.{}.high" : "error_band.{}.high_s"), name));
+std::optional<Interval> band(const SavedResult& r, std::string_view path) {
+  const auto end = [&](const char* which) {
+    const std::optional<double> time = r.figure(fmt::format("{}.{}_s", path, which));
+    return time ? time : r.figure(fmt::format("{}.{}", path, which));  // of a range, as of a server's run
+  };
+  const std::optional<double> low = end("low");
+  const std::optional<double> high = end("high");
   return low && high ? std::optional(Interval{*low, *high}) : std::nullopt;
 }
 
@@ -164,6 +167,9 @@ PhaseChange& phase_of(std::vector<PhaseChange>& phases, const std::string& name)
   return phases.back();
 }
 
+// Where causes of a server's times are, in place of ops.
+constexpr std::string_view kServer = "server";
+
 // What the mean times of a server's requests pass with, as far as both say it.
 void add_causes(const SavedResult& result, PhaseState PhaseChange::*state, OpState OpChange::*side,
                 std::vector<PhaseChange>& phases) {
@@ -182,7 +188,7 @@ void add_causes(const SavedResult& result, PhaseState PhaseChange::*state, OpSta
     whole = {.present = true, .bound = {}, .time = *mean};
     double most = 0;
     for (const Node::Entry& cause : shares->entries) {
-      OpState& part = row(phase, cause.key, "server").*side;
+      OpState& part = row(phase, cause.key, kServer).*side;
       part.present = true;
       part.time = *mean * parse_double(cause.value.scalar).value_or(0);
       if (part.time <= most) continue;
@@ -298,7 +304,7 @@ bool OpChange::changes() const {
 }
 
 std::string OpChange::why() const {
-  if (!changes() || place == "server") return "";
+  if (!changes() || place == kServer) return "";
   if (name == kOverlapped) return "what runs beside other ops";
   if (name == kPipelined) return "what stages do at the same time";
   if (!before.present) return "added: " + after.shape;
@@ -535,13 +541,14 @@ namespace {
 
 using descriptor::Node;
 
-constexpr JudgedTime kGenerationTimes[] = {{"ttft_s", "TTFT", "prefill"}, {"tpot_s", "TPOT", "decode"}};
-constexpr JudgedTime kVideoTimes[] = {{"generation_s", "the generation", "generation"}};
+constexpr JudgedTime kGenerationTimes[] = {{"ttft_s", "TTFT", "error_band.prefill"},
+                                           {"tpot_s", "TPOT", "error_band.decode"}};
+constexpr JudgedTime kVideoTimes[] = {{"generation_s", "the generation", "error_band.generation"}};
 constexpr JudgedTime kTrainingTimes[] = {{"step_s", "the step"}};
-constexpr JudgedTime kServedTimes[] = {{"ttft_s.mean", "the mean TTFT", "ttft_mean_s"},
-                                       {"ttft_s.p99", "TTFT p99", "ttft_p99_s"},
-                                       {"tpot_s.mean", "the mean TPOT", "tpot_mean_s"},
-                                       {"e2e_s.mean", "the mean request", "e2e_mean_s"}};
+constexpr JudgedTime kServedTimes[] = {{"ttft_s.mean", "the mean TTFT", "bands.ttft_mean_s"},
+                                       {"ttft_s.p99", "TTFT p99", "bands.ttft_p99_s"},
+                                       {"tpot_s.mean", "the mean TPOT", "bands.tpot_mean_s"},
+                                       {"e2e_s.mean", "the mean request", "bands.e2e_mean_s"}};
 constexpr JudgedTime kCapacityTimes[] = {{"candidates.0.at.ttft_mean_s", "the answer's mean TTFT"},
                                          {"candidates.0.at.ttft_p99_s", "the answer's TTFT p99"},
                                          {"candidates.0.at.tpot_mean_s", "the answer's mean TPOT"}};
@@ -564,7 +571,7 @@ constexpr SavedKind kKinds[] = {
      "output_tokens_per_second requests_per_second input_tokens_per_second goodput_per_second mean_batch mean_waiting "
      "utilisation prefix_hit_share kv.peak_share devices cost_per_hour cost_per_million_output_tokens "
      "joules_per_output_token",
-     "e2e_s.mean", kServedTimes, &type_of<Serving>},
+     "e2e_s.mean", kServedTimes, &type_of<Serving>, "", ""},
     {"llmperf.capacity", "an answer of capacity", "",
      "candidates.0.cost_per_hour candidates.0.devices candidates.0.replicas candidates.0.decode_replicas "
      "candidates.0.max_requests_per_second candidates.0.tokens_per_second_per_device "
@@ -600,14 +607,13 @@ class Reader {
     }
     const Node& version = need(root, "schema_version");
     if (version.scalar != "1") fail(version, "schema_version is not 1: written by another version of llmperf");
-    const bool estimated = result.kind->fits.empty() && result.kind->schema != "llmperf.serve";
-    if (result.kind->inputs.empty()) need(root, "inputs");
-    if (estimated) need(root, "phases");
-    check_object(root, "the document", result.kind->type());
+    const SavedKind& kind = *result.kind;
+    if (kind.inputs.empty()) need(root, "inputs");
+    if (kind.fits == "fits") need(root, "phases");  // of estimates
+    check_object(root, "the document", kind.type());
     result.version = need(need(root, "tool"), "version").scalar;
     if (const Node* label = find(root, "label")) result.label = label->scalar;
-    const std::string_view fits = estimated ? "fits" : result.kind->fits;
-    result.fits = fits.empty() || need(root, fits).scalar == "true";
+    result.fits = kind.fits.empty() || need(root, kind.fits).scalar == "true";
   }
 
  private:

@@ -21,7 +21,7 @@ namespace llmperf::result {
 struct JudgedTime {
   std::string_view key;
   std::string_view title;
-  std::string_view band = {};
+  std::string_view band = {};  // its path
 };
 // What a command of one kind answers, as far as two of its results are compared.
 struct SavedKind {
@@ -32,8 +32,8 @@ struct SavedKind {
   std::string_view whole;    // the key of the time that everything takes; empty: there is none
   std::span<const JudgedTime> judged;
   const Type& (*type)();
-  std::string_view inputs = {};  // by their paths, separated by blanks; empty: all of `inputs`
-  std::string_view fits = {};    // the key that says whether there are times; empty: there are
+  std::string_view inputs = {};    // by their paths, separated by blanks; empty: all of `inputs`
+  std::string_view fits = "fits";  // the key that says whether there are times; empty: there are
   std::string_view unfit = "does not fit";
 };
 // The version of what was measured and not predicted.

@@ -150,7 +150,6 @@ struct Candidate {
   bool extrapolated = false;  // the profile is not the device's own
   std::int64_t replica_devices = 1;
   std::string decode_hardware, decode_plan;  // of what decodes apart, where these are others; else empty
-  std::int64_t decode_replica_devices = 0;
   // Of what serves the rate; with disaggregation those that decode are apart.
   std::int64_t replicas = 0, decode_replicas = 0;
   std::int64_t devices = 0;

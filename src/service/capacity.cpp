@@ -151,17 +151,22 @@ std::optional<result::ApiPrice> read_price(const std::string& text) {
                           request::number_value("`api-price`", parts[1], 0, kMost)};
 }
 
-// As many replicas as share the rate at less than `missed` each: of what is minimised that is the least.
+// So many replicas at least share the rate at less than `missed` each.
+std::int64_t sharing(double rate, double missed) {
+  return static_cast<std::int64_t>(std::floor(rate / missed * (1 + 1e-9))) + 1;
+}
+
+// With as many replicas as share the rate at less than `missed` each: of what is minimised that is the least.
 double bound(const CapacityResult& result, const Case& c, double missed, Candidate& k) {
   k.replica_devices = c.candidate.replica_devices;
   if (result.minimise == result::Minimise::rate) {  // all that there are
     k.replicas = c.fleet / k.replica_devices;
     k.requests_per_second = missed * d(k.replicas);
   } else if (c.apart) {
-    k.replicas = static_cast<std::int64_t>(std::floor(result.rate / c.prompt_ceiling * (1 + 1e-9))) + 1;
-    k.decode_replicas = static_cast<std::int64_t>(std::floor(result.rate / c.decode_ceiling * (1 + 1e-9))) + 1;
+    k.replicas = sharing(result.rate, c.prompt_ceiling);
+    k.decode_replicas = sharing(result.rate, c.decode_ceiling);
   } else {
-    k.replicas = static_cast<std::int64_t>(std::floor(result.rate / missed * (1 + 1e-9))) + 1;
+    k.replicas = sharing(result.rate, missed);
   }
   price(result, c, k);
   return k.objective(result.minimise).value_or(kUnknown);
@@ -230,14 +235,16 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
     k.weights = setup.execution.weights.name;
     k.replica_devices = setup.execution.plan.devices();
     k.profile = setup.profile ? setup.profile->name : "none";
-    k.extrapolated = setup.profile == nullptr || !setup.profile->measured_on(*setup.device);
+    const auto foreign = [](const estimate::Setup& s) {
+      return s.profile == nullptr || !s.profile->measured_on(*s.device);
+    };
+    const estimate::Setup& decode = decode_setup_of(c);
+    k.extrapolated = foreign(setup) || foreign(decode);
     const auto tokens = static_cast<std::int64_t>(c.traffic.load.input.mean() + c.traffic.load.output.mean());
     if (c.apart) c.traffic.replicas.prefill = c.traffic.replicas.decode = 1;
     if (c.resolved->decode) {
-      k.decode_plan = graph::to_text(decode_setup_of(c).execution.plan);
-      k.decode_hardware = decode_setup_of(c).device->name;
-      if (!decode_setup_of(c).profile || !decode_setup_of(c).profile->measured_on(*decode_setup_of(c).device))
-        k.extrapolated = true;
+      k.decode_plan = graph::to_text(decode.execution.plan);
+      k.decode_hardware = decode.device->name;
     }
     if (c.fleet > 0 && k.replica_devices > c.fleet) {
       throw Error::infeasible(fmt::format("takes {} devices, and there are {}", k.replica_devices, c.fleet), "");
@@ -668,7 +675,7 @@ void Search::pair_pools() {
   const auto value = [&](const Case& c, double ceiling) {
     Candidate k;
     k.replica_devices = c.candidate.replica_devices;
-    k.replicas = static_cast<std::int64_t>(std::floor(result_.rate / ceiling * (1 + 1e-9))) + 1;
+    k.replicas = sharing(result_.rate, ceiling);
     price(result_, c, k);
     return value_of(k);
   };

@@ -50,12 +50,14 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   ClosedForm c;
   c.ttft = Seconds{step(prompts, own, 0) * input / d(own)};
   // Of prompts alone, as many whole ones as a step has room for.
-  const std::vector<estimate::Chunk> whole(static_cast<std::size_t>(std::max<std::int64_t>(1, budget / own)),
-                                           estimate::Chunk{own, 0});
-  const double full = prompts.cost({.chunks = whole}).interval.value;
-  const double prompts_alone = d(prompts.replicas * prompts.ranks) * d(own) * d(std::ssize(whole)) / (full * computed);
+  const auto prompts_alone = [&] {
+    const std::vector<estimate::Chunk> whole(static_cast<std::size_t>(std::max<std::int64_t>(1, budget / own)),
+                                             estimate::Chunk{own, 0});
+    const double full = prompts.cost({.chunks = whole}).interval.value;
+    return d(prompts.replicas * prompts.ranks) * d(own) * d(std::ssize(whole)) / (full * computed);
+  };
   if (output <= 1) {  // nothing is decoded
-    c.ceiling = prompts_alone;
+    c.ceiling = prompts_alone();
     return c;
   }
   c.tpot = Seconds{step(decodes, 0, 1) / accepted};
@@ -96,7 +98,7 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   }
   const auto [seconds, ended] = balanced(batch);
   c.ceiling = d(decodes.replicas * decodes.ranks) * ended / seconds;
-  if (of.decode) c.ceiling = std::min(c.ceiling, prompts_alone);
+  if (of.decode) c.ceiling = std::min(c.ceiling, prompts_alone());
   return c;
 }
 

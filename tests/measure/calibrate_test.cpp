@@ -448,6 +448,7 @@ Measurements training_steps(const RuntimeProfile& truth, const char* framework =
   }
   Measurements m = parse_measurements(text, "t.csv");
   request::Sources sources;
+  sources.put(h100().name, h100());
   for (Row& row : m.rows) {
     TrainingRun run = resolve_run(std::get<TrainingRow>(row.of), h100(), {}, sources);
     estimate_under(run, truth, h100());
@@ -490,6 +491,7 @@ TEST_CASE("training steps give the numbers that they were made with", "[calibrat
   const RuntimeProfile again = hardware::parse_runtime_profile(
       descriptor::parse_yaml(hardware::format_runtime_profile(result.profile), "t.yaml"));
   request::Sources sources;
+  sources.put(h100().name, h100());
   TrainingRun run = resolve_run(std::get<TrainingRow>(rows.rows[0].of), h100(), {}, sources);
   estimate_under(run, again, h100());
   CHECK(run.time().value == Approx(rows.rows[0].latency.value).epsilon(0.01));
