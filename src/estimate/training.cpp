@@ -234,6 +234,7 @@ struct Stack {
   double quantise = 1;     // passes
   double quantise_rows = 1;
   double tensor_shows = 0;  // of exchanges, by their axis
+  double async_shows = 1;   // of that, in pieces beside their products
   double routing_shows = 0;
   double context_shows = 0;
   double shard_hidden = 1;
@@ -245,6 +246,7 @@ struct Stack {
   double loss = 8;      // B of a logit
   double divided_loss = 14;
   bool buffers = true;  // of gradients
+  graph::Again again = graph::Again::all;
 
   explicit Stack(const hardware::RuntimeProfile* profile) {
     if (profile == nullptr) return;
@@ -256,6 +258,7 @@ struct Stack {
     quantise = of(P::training_quantise);
     quantise_rows = of(P::training_quantise_rows);
     tensor_shows = of(P::training_tensor_shows);
+    async_shows = of(P::training_async_shows);
     routing_shows = of(P::training_routing_shows);
     context_shows = of(P::training_context_shows);
     shard_hidden = of(P::training_shard_hidden);
@@ -267,15 +270,17 @@ struct Stack {
     loss = of(P::training_loss_bytes);
     divided_loss = of(P::training_divided_loss_bytes);
     buffers = profile->choices.gradient_buffers;
+    if (profile->choices.early_stop) again = graph::Again::needed;
   }
   double quantising(graph::Products products) const {
     const bool many_scales = products == graph::Products::fp8_rowwise || products == graph::Products::fp8_block;
     return many_scales ? quantise_rows : quantise;
   }
-  double shows(const graph::Collective& c) const {
+  double shows(const graph::Collective& c, bool pieces) const {
     if (c.axis == graph::Axis::expert || c.routing.experts > 0) return routing_shows;
     if (c.axis == graph::Axis::ring && c.kind != graph::CollectiveKind::ring_pass) return 1;  // attention waits for it
-    return c.axis == graph::Axis::ring || c.axis == graph::Axis::ulysses ? context_shows : tensor_shows;
+    if (c.axis == graph::Axis::ring || c.axis == graph::Axis::ulysses) return context_shows;
+    return pieces ? tensor_shows * async_shows : tensor_shows;
   }
 };
 
@@ -288,6 +293,9 @@ static double hideable_share(const Setup& setup) {
   if (setup.profile == nullptr || setup.profile->choices.fused_training || cores == 0) return 1;
   return std::max(0.0, 1 - kExchangeBlocks / cores);
 }
+
+// Of the bandwidth, what a kernel gets of it that reads, does next to nothing and writes.
+constexpr double kStreams = 0.85;
 
 // What one device keeps between the passes for one micro-batch, by region.
 struct KeptBytes {
@@ -319,7 +327,8 @@ class TrainingPasses {
         kernels_(stack_.framework ? graph::Kernels::framework : graph::Kernels::ideal),
         hideable_(hideable_share(setup)),
         cores_(d(setup.device->cores.value_or(0))),
-        link_(setup.device->host_link ? setup.device->host_link->per_direction : BytesPerSecond{}) {
+        link_(setup.device->host_link ? setup.device->host_link->per_direction : BytesPerSecond{}),
+        streams_(setup.device->dram().bandwidth.value_or(BytesPerSecond{}) * kStreams) {
     execution_.training = true;
     const std::size_t kinds = execution_.model->kinds.size();
     for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) list->resize(kinds);
@@ -347,19 +356,21 @@ class TrainingPasses {
       }
       kept_options_.reset();
       backward_options_.reset();
-      forward_timed_ = false;
+      timed_.reset();
     }
     if (!alike<&O::recompute, &O::modules, &O::products, &O::recomputed_share>(kept_options_, o)) keep(o);
   }
   // Times too; prepare() comes first.
   void prepare_times(const graph::TrainingOptions& o) {
     const bool narrow = o.products != graph::Products::wide;
-    const bool both_ways = o.schedule == graph::Schedule::dualpipe;
-    const double away = o.recompute == graph::Recompute::offload ? o.recomputed_share : 0;
-    if (!forward_timed_ || graphs_ != o.graphs || both_ways_ != both_ways || away_ != away) {
-      graphs_ = o.graphs;
-      away_ = away;
-      both_ways_ = both_ways;
+    const Timing timing{.graphs = o.graphs,
+                        .eager = o.eager,
+                        .async_sums = o.async_sums,
+                        .shared_beside = o.shared_beside,
+                        .both_ways = o.schedule == graph::Schedule::dualpipe,
+                        .away = o.recompute == graph::Recompute::offload ? o.recomputed_share : 0};
+    if (timing != timed_) {
+      timed_ = timing;
       backward_options_.reset();
       const graph::Graph* pass = &forward_graph_;
       if (narrow) {
@@ -370,13 +381,12 @@ class TrainingPasses {
       time(*pass, o, forward_);
       ++version_;
     }
-    forward_timed_ = true;
     using O = graph::TrainingOptions;
     if (alike<&O::recompute, &O::modules, &O::recomputed_share, &O::gradient_bits, &O::fused_gradients,
               &O::overlapped_sums>(backward_options_, o)) {
       return;
     }
-    graph::build_backward(forward_graph_, o, backward_graph_, kernels_);
+    graph::build_backward(forward_graph_, o, backward_graph_, kernels_, stack_.again);
     if (narrow) graph::narrow_products(o, stack_.quantising(o.products), backward_graph_);
     time(backward_graph_, o, backward_);
     ++version_;
@@ -438,6 +448,16 @@ class TrainingPasses {
   }
 
  private:
+  // What of the options has a part in the time of a pass.
+  struct Timing {
+    bool graphs = false;
+    bool eager = false;
+    bool async_sums = false;
+    bool shared_beside = false;
+    bool both_ways = false;  // a micro-batch of the other direction runs beside tokens on their way to experts
+    double away = 0;         // of the layers, those whose inputs go to the host
+    bool operator==(const Timing&) const = default;
+  };
   void keep(const graph::TrainingOptions& o) {
     std::ranges::fill(kept_.adapters, 0);
     for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) {
@@ -498,17 +518,19 @@ class TrainingPasses {
       e.op = graph[i];
       e.op.hidden = 0;  // beside the op before alone; here beside all since the exchange before, below
       time_op(machine_, e);
+      if (o.eager && streams_.value > 0) e.time.total += graph::moved_eagerly(e.op) / streams_;
       layers_seen = layers_seen || e.op.layer_kind >= 0;
       pass.regions[i] = region_of(e.op, layers_seen, backward);
       e.hidden = e.op.overlaps ? std::min(beside, e.time.total * hideable_) : Seconds{};
       const Seconds left = e.op.overlaps || e.op.pass == graph::Pass::wgrad_sum ? beside : Seconds{};
       beside = e.op.overlaps ? left - e.hidden : left + e.time.total;  // beside both kernels of a gradient
       const auto* c = std::get_if<graph::Collective>(&e.op.body);
-      const bool beside_other = both_ways_ && c && c->routing.experts > 0;
+      const bool routed = c && c->routing.experts > 0;
+      const bool beside_other = timed_->both_ways && routed;
       // Its kernels hold 20 cores meanwhile (arXiv 2412.19437, section 3.2.2), which the products miss.
       constexpr double kHeld = 20;
       const double held = cores_ > 0 ? std::min(1.0, kHeld / cores_) : 0;
-      if (c && stack_.fused) e.hidden = e.time.total * (1 - (beside_other ? held : stack_.shows(*c)));
+      if (c && stack_.fused) e.hidden = e.time.total * (1 - (beside_other ? held : stack_.shows(*c, o.async_sums)));
       const bool of_layer = pass.regions[i] == Region::layer;
       const auto kind = static_cast<std::size_t>(std::max(0, e.op.layer_kind));
       PassSum& sum = of_layer ? pass.layers[kind] : pass.regions[i] == Region::first_stage ? pass.first : pass.last;
@@ -522,6 +544,7 @@ class TrainingPasses {
       if (of_weights) sum.weights += e.time.total * count;
       if (of_layer) host_[kind] += host_time(e.op, o) * count;
     }
+    if (o.shared_beside) hide_beside_shared(pass);
     // A host that launches more slowly than the device computes is what a layer waits for, or a link to it that takes
     // longer for the layer's input.
     const bool offloads = o.recompute == graph::Recompute::offload && link_.value > 0;
@@ -530,6 +553,31 @@ class TrainingPasses {
       if (offloads) host_[kind] = std::max(host_[kind], kept_.residual * o.recomputed_share / link_);
       sum.waits = std::max(Seconds{}, host_[kind] - sum.device);
       sum.ops += sum.waits;
+    }
+  }
+  // Shared experts run beside tokens on their way to routed ones and back (Megatron's moe-shared-expert-overlap): what
+  // shows of these is what lasts longer.
+  void hide_beside_shared(Pass& pass) {
+    shared_.assign(pass.layers.size(), Seconds{});
+    const auto in_layer = [&](std::size_t i) {
+      return pass.regions[i] == Region::layer &&
+             execution_.model->kinds[static_cast<std::size_t>(pass.ops[i].op.layer_kind)].feed_forward.experts;
+    };
+    for (std::size_t i = 0; i < pass.ops.size(); ++i) {
+      const OpEstimate& e = pass.ops[i];
+      if (in_layer(i) && graph::is_of_shared_experts(e.op.tag) && e.op.pass != graph::Pass::again) {
+        shared_[static_cast<std::size_t>(e.op.layer_kind)] += e.step_time();
+      }
+    }
+    for (std::size_t i = 0; i < pass.ops.size(); ++i) {
+      OpEstimate& e = pass.ops[i];
+      const auto* c = std::get_if<graph::Collective>(&e.op.body);
+      if (!in_layer(i) || !c || c->routing.experts == 0) continue;
+      const auto kind = static_cast<std::size_t>(e.op.layer_kind);
+      const Seconds more = std::min(e.time.total - e.hidden, shared_[kind] / d(e.op.count));
+      e.hidden += more;
+      shared_[kind] = shared_[kind] - more * d(e.op.count);
+      pass.layers[kind].hidden += more * d(e.op.count);
     }
   }
   OpEstimate exchange(std::string_view name, const graph::Collective& collective) const {
@@ -545,13 +593,15 @@ class TrainingPasses {
   const mapper::Machine& machine_;
   Stack stack_;
   graph::Kernels kernels_;
-  double hideable_;      // share of an exchange that can run beside an op without costing it anything
-  double cores_;         // 0: not known
-  BytesPerSecond link_;  // to the host, each way; 0: not known
+  double hideable_;         // share of an exchange that can run beside an op without costing it anything
+  double cores_;            // 0: not known
+  BytesPerSecond link_;     // to the host, each way; 0: not known
+  BytesPerSecond streams_;  // what a kernel gets through that does nothing else
   graph::Graph ideal_graph_;
   graph::Graph forward_graph_;
   graph::Graph narrow_graph_;
-  std::vector<Seconds> host_;  // of one layer by kind
+  std::vector<Seconds> host_;    // of one layer by kind
+  std::vector<Seconds> shared_;  // likewise, of shared experts that nothing runs beside yet
   graph::Graph backward_graph_;
   KeptBytes kept_;
   Pass forward_;
@@ -560,10 +610,7 @@ class TrainingPasses {
   graph::SequenceGroup group_{.count = 0};
   std::optional<graph::TrainingOptions> built_options_;
   std::optional<graph::TrainingOptions> kept_options_;
-  bool forward_timed_ = false;
-  bool graphs_ = false;
-  double away_ = 0;         // of the layers, those whose inputs go to the host
-  bool both_ways_ = false;  // a micro-batch of the other direction runs beside tokens on their way to experts
+  std::optional<Timing> timed_;
   std::int64_t version_ = 0;
   std::optional<graph::TrainingOptions> backward_options_;
   std::int64_t counted_sequence_ = 0;

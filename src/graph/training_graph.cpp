@@ -165,8 +165,8 @@ double given_up_by_modules(const Op& op, const TrainingOptions& o) {
 
 class Differentiator {
  public:
-  Differentiator(const Graph& forward, const TrainingOptions& options, Kernels kernels, Graph& backward)
-      : f_(forward), options_(options), kernels_(kernels), b_(backward) {}
+  Differentiator(const Graph& forward, const TrainingOptions& options, Kernels kernels, Again runs, Graph& backward)
+      : f_(forward), options_(options), kernels_(kernels), runs_(runs), b_(backward) {}
 
   void build() {
     b_.clear();
@@ -215,9 +215,16 @@ class Differentiator {
   }
   // The forward ops first..last once more, or their shares.
   void again(std::size_t first, std::size_t last, bool shares) {
+    const bool whole = options_.recompute == Recompute::full || options_.recompute == Recompute::offload;
+    std::size_t needed = last + 1;  // the last op whose input is, and nothing from it on: results of others are not
+    if (shares && whole && runs_ == Again::needed) {
+      while (needed > first && (needed > last || f_[needed].saved.value == 0 || keeps_layer_input(f_[needed].tag))) {
+        --needed;
+      }
+    }
     for (std::size_t i = first; i <= last; ++i) {
       const double share = shares ? again_share(f_[i], options_) : 1;
-      if (share == 0) continue;
+      if (share == 0 || (i >= needed && !keeps_layer_input(f_[i].tag))) continue;
       Op& op = push(f_[i], Pass::again, f_[i].body);
       if (auto* g = std::get_if<Gemm>(&op.body)) {
         g->n = std::llround(static_cast<double>(g->n) * share);
@@ -444,6 +451,7 @@ class Differentiator {
   const Graph& f_;
   const TrainingOptions& options_;
   Kernels kernels_;
+  Again runs_;
   Graph& b_;
   const Op* pending_ = nullptr;  // the all-reduce whose block is being differentiated
   const Op* ring_ = nullptr;     // the ring pass whose attention is
@@ -451,8 +459,25 @@ class Differentiator {
 
 }  // namespace
 
-void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward, Kernels kernels) {
-  Differentiator(forward, options, kernels, backward).build();
+void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward, Kernels kernels,
+                    Again runs) {
+  Differentiator(forward, options, kernels, runs, backward).build();
+}
+
+Bytes moved_eagerly(const Op& op) {
+  const auto* v = std::get_if<Vector>(&op.body);
+  if (!v || op.layer_kind < 0) return {};
+  const bool adds = v->reads > 1;
+  const double tensors = is_norm(op)                               ? (adds ? 17 : 16)
+                         : op.tag == Tag::rope                     ? 8
+                         : v->kind == VectorKind::gated_activation ? 2
+                                                                   : 0;
+  return Bytes{tensors * (op.pass == Pass::backward ? 2 : 1) * d(v->rows) * d(v->width) *
+               bytes_per_element(v->activation)};
+}
+
+bool is_of_shared_experts(Tag tag) {
+  return enters_mlp(tag) || tag == Tag::up_proj || tag == Tag::activation || tag == Tag::down_proj;
 }
 
 void use_framework_kernels(const Graph& ideal, Graph& forward) {

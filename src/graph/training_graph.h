@@ -76,11 +76,17 @@ struct TrainingOptions {
   Loss loss = Loss::plain;
   std::int64_t loss_chunks = 8;  // of Loss::chunked
   bool graphs = false;           // the host launches recorded graphs
+  bool eager = false;            // element-wise ops run one by one, as PyTorch has them without torch.compile
+  bool async_sums = false;       // exchanges of the tensor axis run piece by piece beside the products they belong to
+  bool shared_beside = false;    // shared experts run beside tokens on their way to routed ones
   bool operator==(const TrainingOptions&) const = default;
 };
 
 // How vector ops move data: each tensor once, or as the kernels of a framework do (training_graph.cpp).
 enum class Kernels : bool { ideal, framework };
+// What a layer that computes again runs: all of it (Megatron's checkpoints), or up to the last op whose input the
+// backward pass needs, which leaves its last product out (PyTorch's, and what a compiler finds dead).
+enum class Again : bool { all, needed };
 
 // Replaces the contents of `forward` with the ops of an ideal forward pass (of an execution with `training` set) as the
 // kernels of a framework run them. What ops keep for the backward pass stays what it is.
@@ -91,10 +97,18 @@ void use_framework_kernels(const Graph& ideal, Graph& forward);
 // FLOPs of matrix products are twice those of the forward pass; of flash attention, which computes its scores again,
 // two and a half times.
 void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward,
-                    Kernels kernels = Kernels::ideal);
+                    Kernels kernels = Kernels::ideal, Again runs = Again::all);
 
 // Of what `op` keeps, the share that is given up and computed again.
 double given_up(const Op& op, const TrainingOptions& options);
+
+// Bytes that an element-wise op of a layer moves more in PyTorch without torch.compile. A norm makes fp32 of its input,
+// squares, averages, multiplies and rounds in kernels of their own, 36 bytes of an element in 16 bits where one kernel
+// moves 4, and what it adds before takes another one; a rotation multiplies complex fp32, 20 where it moves 4; a gate
+// is activated before it multiplies, 10 where it moves 6. Backward passes move twice as much more.
+Bytes moved_eagerly(const Op& op);
+// Whether the op is of experts that all tokens go through, in a layer that routes to others as well.
+bool is_of_shared_experts(Tag tag);
 
 // Makes the forward ops those of a run with these options: adapters beside products, weights that are stored in fewer
 // bits made wide before each. `wide`: the format of weights of the activations' type.

@@ -277,6 +277,8 @@ constexpr Entry kEntries[] = {
     {training_backward_share, "training.backward_share", "", 0.8, 0.3, 0.2, 1.2,
      "of the rate of attention's forward pass, that of its backward pass"},
     {training_tensor_shows, "training.tensor_shows", "", 0.7, 0.5, 0.02, 1, "of exchanges of the tensor axis"},
+    {training_async_shows, "training.async_shows", "", 0.5, 0.5, 0.02, 1,
+     "of what shows of these, what does where they run piece by piece beside their products"},
     {training_routing_shows, "training.routing_shows", "", 1, 0.5, 0.02, 1, "of tokens' ways to experts and back"},
     {training_context_shows, "training.context_shows", "", 0.5, 0.5, 0.02, 1, "of exchanges of the sequence axes"},
     {training_shard_hidden, "training.shard_hidden", "", 0.8, 0.3, 0.05, 1,

@@ -89,7 +89,7 @@ enum class Parameter : unsigned char {
   // Training (estimate/training.cpp): products of narrow operands and what makes them so, attention's backward pass,
   // which part of exchanges shows, and the host.
   training_narrow_share, training_fp4_share, training_quantise, training_quantise_rows, training_experts_share,
-  training_backward_share, training_tensor_shows, training_routing_shows, training_context_shows, training_shard_hidden,
+  training_backward_share, training_tensor_shows, training_async_shows, training_routing_shows, training_context_shows, training_shard_hidden,
   training_shard_shows, training_update_shows, training_host_op, training_host_experts, training_gathered, training_loss_bytes, training_divided_loss_bytes,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,
@@ -295,6 +295,7 @@ struct KernelChoices {
   // libraries of today do it; else kernels are those of Megatron-LM of 2022 (training_graph.cpp).
   bool fused_training = false;
   bool gradient_buffers = false;    // of it: gradients have their place from the start, not as they come
+  bool early_stop = false;          // of it: recomputed layers end early (graph::Again::needed)
   bool eager = false;               // kernels are timed as a framework calls them one by one (efficiency.cpp, called())
   bool attention_appends = false;   // measured prompt attention includes appending K and V to the cache
   std::int64_t tensor_padding = 0;  // B that the allocator adds to every tensor, before it rounds up to the granule

@@ -110,7 +110,10 @@ request::Request request_of(const TrainingRow& row, const hardware::Device& devi
   if (narrow_base) q.weights = "fp8";
   q.separate_gradients = row.recompute == "full-2021";  // Megatron-LM of that year
   q.exposed_sums = q.separate_gradients && row.tp > 1;
-  q.cuda_graphs = row.notes.find("CUDA graphs") != std::string::npos;
+  const auto notes = [&](std::string_view word) { return row.notes.find(word) != std::string::npos; };
+  q.cuda_graphs = notes("CUDA graphs");
+  q.async_tp = row.tp > 1 && notes("asynchronous TP");
+  q.eager = notes("eager");
   if (row.loss == "liger") q.loss = "fused";
   if (row.loss == "chunked" || row.loss == "fused") q.loss = row.loss;
   // The H100s of torchtitan's authors have another memory and draw no more than 500 W (their docs/performance.md).

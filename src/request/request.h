@@ -75,6 +75,9 @@ struct Request {
   Number optimizer_bits;
   bool separate_gradients = false;
   bool exposed_sums = false;
+  bool async_tp = false;
+  bool eager = false;
+  bool shared_expert_overlap = false;
   Number rate;
   Text burstiness;  // a number, or "inf"
   Count concurrency, requests;

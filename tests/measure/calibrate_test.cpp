@@ -436,7 +436,7 @@ Measurements training_steps(const RuntimeProfile& truth, const char* framework =
       "dp_mode,recompute,loss,tok_s_gpu\n";
   int site = 0;
   for (const char* source : {"here", "there"}) {
-    for (const char* model : {"llama-3-8b", "llama-2-13b"}) {
+    for (const char* model : {"llama-3-8b", "llama-2-13b", "llama-3.2-1b"}) {  // widths tell products from quantising
       for (const char* precision : {"bf16", "fp8"}) {
         for (const int seq : {2048, 32768}) {
           text += fmt::format("a,{},{},{},h100-sxm,64,8,{},pretrain,{},bf16,{},64,1,1,1,1,1,fsdp,{},,1\n", source,
@@ -484,7 +484,7 @@ TEST_CASE("training steps give the numbers that they were made with", "[calibrat
   // Sites are left out whole, and kinds of runs have errors of their own.
   CHECK(result.calibration.left_out.front().folds == 2);
   REQUIRE(result.profile.error_of("training") != nullptr);
-  CHECK(result.profile.error_of("training")->rows == 8);
+  CHECK(result.profile.error_of("training")->rows == 12);
   REQUIRE(result.profile.error_of("training narrow") != nullptr);
   CHECK(result.profile.hardware == "h100-sxm");
   // Read back from its file it predicts the same.
@@ -504,8 +504,8 @@ TEST_CASE("training steps of other releases, and those whose memory alone is kno
   rows.rows.insert(rows.rows.end(), older.rows.begin(), older.rows.end());
   rows.rows[0].latency = Seconds{std::nan("")};
   const CalibrateResult result = calibrate(rows, h100(), start);
-  CHECK(result.calibration.residuals.front().errors.rows == 15);
-  CHECK(warns(result, "16 rows are of other versions than PyTorch FSDP of 2024 on Hopper"));
+  CHECK(result.calibration.residuals.front().errors.rows == 23);
+  CHECK(warns(result, "24 rows are of other versions than PyTorch FSDP of 2024 on Hopper"));
 }
 
 TEST_CASE("training steps and others have profiles of their own", "[calibrate]") {

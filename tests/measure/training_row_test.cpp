@@ -74,6 +74,7 @@ TEST_CASE("a row becomes the request that its command was") {
       "FSDP,2024,h100-sxm,64,8,llama-3-8b,pretrain,bf16,bf16,adamw-8bit-in-backward,,,4096,100,4,1,0,1,1,,2,1,"
       "hsdp,8,modules:mlp+moe_act,chunked,800,,,0\n");
   CHECK(grouped.dp_mode == "hsdp:8");
+  CHECK_FALSE((grouped.eager || grouped.async_tp));
   CHECK(grouped.sp == "ring:2");
   CHECK(grouped.optimizer == "adamw-8bit");
   CHECK(grouped.optimizer_in_backward);

@@ -364,6 +364,12 @@ def estimate(
     separate_gradients: Optional[bool] = None,
     # exchanges of tensor parallelism do not run beside products of the backward pass
     exposed_sums: Optional[bool] = None,
+    # exchanges of tensor parallelism run piece by piece beside the products they belong to
+    async_tp: Optional[bool] = None,
+    # element-wise ops run one by one, as in PyTorch without torch.compile
+    eager: Optional[bool] = None,
+    # shared experts run beside tokens on their way to routed ones
+    shared_expert_overlap: Optional[bool] = None,
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Number] = None,
@@ -577,6 +583,12 @@ def explain(
     separate_gradients: Optional[bool] = None,
     # exchanges of tensor parallelism do not run beside products of the backward pass
     exposed_sums: Optional[bool] = None,
+    # exchanges of tensor parallelism run piece by piece beside the products they belong to
+    async_tp: Optional[bool] = None,
+    # element-wise ops run one by one, as in PyTorch without torch.compile
+    eager: Optional[bool] = None,
+    # shared experts run beside tokens on their way to routed ones
+    shared_expert_overlap: Optional[bool] = None,
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Number] = None,
@@ -797,6 +809,12 @@ def sweep(
     separate_gradients: Optional[Many[bool]] = None,
     # exchanges of tensor parallelism do not run beside products of the backward pass
     exposed_sums: Optional[Many[bool]] = None,
+    # exchanges of tensor parallelism run piece by piece beside the products they belong to
+    async_tp: Optional[Many[bool]] = None,
+    # element-wise ops run one by one, as in PyTorch without torch.compile
+    eager: Optional[Many[bool]] = None,
+    # shared experts run beside tokens on their way to routed ones
+    shared_expert_overlap: Optional[Many[bool]] = None,
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Many[Number]] = None,

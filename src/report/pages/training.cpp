@@ -47,6 +47,9 @@ std::string assumptions(const Training& training) {
   add(o.chunks > 1, fmt::format("interleave {}", o.chunks));
   add(o.updates_at_once, "optimiser in the backward pass");
   add(o.graphs, "CUDA graphs");
+  add(o.eager, "eager");
+  add(o.async_sums, "asynchronous TP");
+  add(o.shared_beside, "shared experts beside");
   add(!o.fused_gradients, "separate gradients");
   add(!o.overlapped_sums, "exposed sums");
   return fmt::format("{}; options {}; {}", text, hardware::format_runtime_options(x.runtime),
