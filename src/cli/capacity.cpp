@@ -69,6 +69,9 @@ void describe_capacity(Command& command) {
       "--day", query.day, "RATES",
       "rates of equal parts of a day, such as 2,1,1,4,9,7, or trace: those of the hours of --trace; replicas by "
       "part, and the cost of all with a fixed number and a scaled one");
+  command.add("--scale-time", query.scale_time, "TIME",
+              "of --day, that a replica takes to start: those that a part needs beyond the one before are paid so long "
+              "before it [0s]");
   command.add("--api-price", query.api_price, "IN,OUT",
               "price of an API for a million tokens in and out: from where on own devices win");
   command.find("--engine")->about += "; several, comma-separated, are compared";

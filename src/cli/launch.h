@@ -44,6 +44,7 @@ inline constexpr LaunchFlag kLaunchFlags[] = {
     {"max-model-len", {"--max-model-len", "--context-length", "--max_seq_len"}},
     {"max-seqs", {"--max-num-seqs", "--max-running-requests", "--max_batch_size"}},
     {"max-batched-tokens", {"--max-num-batched-tokens", "--chunked-prefill-size", "--max_num_tokens"}},
+    {"max-queue", {"", "--max-queued-requests", ""}},
     {"scheduler-recv-interval", {"", "--scheduler-recv-interval", ""}}};
 
 // What a weight scheme is called behind --quantization: the word of vLLM and that of SGLang first, then others that are

@@ -185,7 +185,7 @@ void LaunchReader::read(const ShellWords& args) {
         (next[0] != '-' || (next.size() > 1 && std::isdigit(static_cast<unsigned char>(next[1])) != 0));
     // What switches on or off takes true or false, if anything, and not the model behind it.
     const bool switches = key.starts_with("enable-") || key.starts_with("disable-") || key.starts_with("no-") ||
-                          key.starts_with("trust-") || key.starts_with("enforce-") ||
+                          key.starts_with("trust-") || key.starts_with("enforce-") || key.starts_with("schedule-low") ||
                           (key == "ep" && engine_ == EngineKind::vllm);
     if (sign == std::string::npos && is_value &&
         (!switches || next == "true" || next == "false" || next == "True" || next == "False")) {
@@ -217,6 +217,9 @@ bool LaunchReader::take_switch(const std::string& key, const std::string& value)
     q.chunked_prefill = on;
   } else if (key == "enforce-eager" || key == "disable-cuda-graph") {
     if (yes) q.execution = "eager";
+  } else if (key == "scheduling-policy" || key.find("priority-scheduling") != std::string::npos ||
+             key == "schedule-low-priority-values-first") {
+    return true;  // `classes` says who comes first
   } else if (key == "enable-dp-attention") {
     attention_by_dp_ = yes;
   } else if (key == "attn-dp-size" || key == "attention-data-parallel-size") {

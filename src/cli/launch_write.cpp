@@ -138,6 +138,11 @@ void add_switches(const request::Resolved& r, const graph::Plan& plan, EngineKin
       add("--chunked-prefill-size", "-1");
     }
   }
+  if (q.classes && q.classes->find("priority=") != std::string::npos) {  // clients say which
+    if (vllm) add("--scheduling-policy", "priority");
+    if (sglang) add("--enable-priority-scheduling");
+    if (sglang) add("--schedule-low-priority-values-first");
+  }
   if (q.execution == "eager" && kind != EngineKind::trtllm) add(vllm ? "--enforce-eager" : "--disable-cuda-graph");
 }
 

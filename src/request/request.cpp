@@ -392,6 +392,10 @@ const Field kFields[] = {
      .about = "what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of "
               "eight different ones",
      .workloads = "s", .separator = ';'},
+    {.name = "classes", .member = &R::classes, .group = kTraffic, .type = "TEXT",
+     .about = "requests of several kinds, with their shares, lengths, prefixes and priorities (the lowest first): 'chat:3 "
+              "input=500 output=200; batch:1 input=8k priority=1'; `slo` may name one: chat:ttft.p99=1s",
+     .workloads = "s", .separator = '|'},
     {.name = "turns", .member = &R::turns, .group = kTraffic, .type = "N",
      .about = "requests of a session, each of which begins with all that was said before",
      .workloads = "s", .otherwise = "1", .most = 1000},
@@ -432,6 +436,9 @@ const Field kFields[] = {
     {.name = "kv-blocks", .member = &R::kv_blocks, .group = kEngine, .type = "N",
      .about = "blocks of that cache, whatever the memory has room for",
      .workloads = "s", .most = 1e9, .aliases = "num-gpu-blocks-override"},
+    {.name = "max-queue", .member = &R::max_queue, .group = kEngine, .type = "N",
+     .about = "requests that wait at a replica at most: one that finds as many is rejected [any number]",
+     .workloads = "s", .least = 0, .most = 1e9, .aliases = "max-queued-requests"},
     {.name = "prefix-caching", .member = &R::prefix_caching, .group = kEngine, .type = "WHETHER",
      .about = "what is cached of a prompt's beginning is taken for later ones: on, off [on]",
      .workloads = "s", .values = kOnOff},

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -21,6 +23,8 @@ constexpr std::int64_t kRequests = 1000;
 constexpr const char* kInput = "1024";
 constexpr const char* kOutput = "128";
 constexpr const char* kText = "256";  // of an encoder
+constexpr auto kMade =
+    std::to_array<const char*>({"input", "output", "prefix", "turns", "classes"});  // without a trace
 
 bool switch_value(std::string_view field, const std::string& text) {
   if (text == "on" || text == "off") return text == "on";
@@ -51,7 +55,7 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
          "`rate` 4 (per second), `concurrency` 16 (under way at once), or `trace` FILE");
   refuse(q.burstiness && !q.rate, "`burstiness` is of requests at a `rate`", "give `rate` as well, or leave it out");
   if (q.trace) {
-    for (const char* name : {"input", "output", "prefix", "turns"}) {
+    for (const char* name : kMade) {
       refuse(get(q, field(name)).has_value(), fmt::format("`{}`: the trace says it", name));
     }
   }
@@ -120,7 +124,7 @@ void check_capacity(const Request& q, bool disaggregated) {
     if (q.dp.value_or(1) == 1) refuse("router", "each replica is simulated at its share of the rate", kApart);
   }
   if (q.trace) {
-    for (const char* name : {"input", "output", "prefix", "turns"}) refuse(name, "the trace says it");
+    for (const char* name : kMade) refuse(name, "the trace says it");
   }
   graph::refuse(broken);
 }
@@ -153,6 +157,7 @@ serving::EngineChoices engine_choices(const Resolved& r) {
   e.max_model_len = q.max_model_len;
   e.kv_blocks = q.kv_blocks;
   e.recv_interval = q.recv_interval;
+  e.max_queue = q.max_queue;
   e.kv_utilisation = q.kv_utilisation;
   if (q.prefix_caching) e.prefix_caching = switch_value("prefix-caching", *q.prefix_caching);
   if (q.chunked_prefill) e.chunked_prefill = switch_value("chunked-prefill", *q.chunked_prefill);
@@ -193,6 +198,41 @@ void see_images(const Resolved& r, Traffic& t) {
   t.replicas.per_prompt_token = tower.time / t.load.input.mean();
 }
 
+// The mean request stands for all of them where one length is asked for: in closed forms.
+void read_classes(const Request& q, Traffic& t) {
+  serving::Load& load = t.load;
+  load.classes =
+      serving::parse_classes(*q.classes, {.input = load.input, .output = load.output, .prefix = load.prefix});
+  double sum = 0, input = 0, output = 0, prefix = 0;
+  for (const serving::TrafficClass& c : load.classes) {
+    sum += c.share;
+    input += c.share * c.input.mean();
+    output += c.share * c.output.mean();
+    prefix += c.share * d(c.prefix.tokens);
+  }
+  load.input = {.low = std::round(input / sum)};
+  load.output = {.low = std::round(output / sum)};
+  load.prefix.tokens = std::llround(prefix / sum);
+  const std::string_view engine = std::string_view(t.engine.engine).substr(0, t.engine.engine.find('@'));
+  const bool ordered = engine == "vllm" || engine == "sglang";
+  if (!ordered && std::ranges::any_of(load.classes, [](const auto& c) { return c.priority != 0; })) {
+    throw Error::bad_input(fmt::format("`classes`: {} takes requests in the order in which they come", engine),
+                           "leave priority out, or take `engine` vllm or sglang");
+  }
+}
+
+void check_class(const std::vector<serving::TrafficClass>& classes, const serving::Bound& b) {
+  std::vector<std::string> names;
+  for (const serving::TrafficClass& c : classes) names.push_back(c.name);
+  if (std::ranges::count(names, b.of) == 0) {
+    throw Error::bad_input(fmt::format("`slo`: there is no class {}", quote(b.of)),
+                           names.empty() ? "`classes` says which there are" : name_hint(b.of, names));
+  }
+  if (b.metric == serving::Metric::itl) {
+    throw Error::bad_input("`slo`: itl is of all requests together", "tpot of a class, or itl without one");
+  }
+}
+
 }  // namespace
 
 Traffic read_traffic(const Resolved& r) {
@@ -216,18 +256,20 @@ Traffic read_traffic(const Resolved& r) {
   t.load.output = serving::parse_lengths("output", encodes ? "1" : q.output.value_or(kOutput));
   if (q.prefix) t.load.prefix = serving::parse_prefix(*q.prefix, t.load.input);
   if (q.images.value_or(0) > 0 || q.image_size) see_images(r, t);
+  if (q.classes) read_classes(q, t);
   t.load.turns = q.turns.value_or(1);
   t.load.seed = static_cast<std::uint64_t>(q.seed.value_or(0));
   t.seeds = q.seeds.value_or(1);
   if (q.slo) t.slo = serving::parse_slo(*q.slo);
   for (const serving::Bound& b : t.slo) {
+    if (!b.of.empty()) check_class(t.load.classes, b);
     if (!encodes || b.metric == serving::Metric::ttft || b.metric == serving::Metric::e2e) continue;
     throw Error::bad_input(fmt::format("`slo`: {} is an encoder, and has no time between tokens", r.model().name),
                            "`slo` e2e.p99=100ms");
   }
   if (!q.trace) {
     if (q.lengths) named("lengths", *q.lengths, std::array<std::string_view, 2>{"spread", "exact"});
-    if (q.concurrency && q.lengths != "exact") spread_lengths(r, t);
+    if (q.concurrency && q.lengths != "exact" && !q.classes) spread_lengths(r, t);
     return t;
   }
   t.trace = serving::load_trace(*q.trace, q.requests.value_or(0));

@@ -48,6 +48,7 @@ Type fields_of(Fields<EngineSettings> f) {
       .of<&S::asynchronous>("asynchronous", "whether the next step is prepared while one runs")
       .of<&S::graph_rows>("graph_rows: rows of the largest graph", "of the largest captured graph; null: none is")
       .when([](const S& s) { return s.captures_graphs; })
+      .of<&S::max_queue>("max_queue: waiting at most", "requests at a replica; null: any number")
       .of<&S::frontend>("frontend_s: front end", "of each request, before it can be in a step: HTTP, tokenising")
       .of<&S::reserves_full_input>("reserves_full_input: reserves the whole prompt",
                                    "vLLM: whether blocks of all of a prompt must be free, not of its first part alone")
@@ -82,6 +83,8 @@ Type fields_of(Fields<TrafficSent> f) {
       .when(made)
       .of<&T::output>("output", "likewise of what is generated")
       .when(made)
+      .of<&T::classes>("classes", "their shares, and lengths in place of these; null: all are alike")
+      .when([](const T& t) { return !t.classes.empty(); })
       .of<&T::mean_input>("mean_input_tokens: mean prompt", "of all requests")
       .of<&T::mean_output>("mean_output_tokens: mean output", "likewise")
       .of<&T::prefix, &serving::Prefix::tokens>("prefix_tokens: shared prefix",
@@ -199,10 +202,23 @@ Type fields_of(Fields<ServedBound> f) {
       .of<&B::bound, &serving::Bound::metric>("metric", "\"ttft\", \"tpot\", \"itl\" or \"e2e\"")
       .of<&B::bound, &serving::Bound::statistic>("statistic", "\"mean\", \"p50\" …")
       .of<&B::bound, &serving::Bound::limit>("limit_s", "that it must not exceed")
-      .of<&B::value>("value_s", "what it is; null: it grows without end")
+      .of("class", "whose requests it is about; null: all", [](const B& b) { return b.bound.of; })
+      .when([](const B& b) { return !b.bound.of.empty(); })
+      .of<&B::value>("value_s", "what it is; null: it grows without end, or more were rejected than may miss it")
       .of<&B::met>("met", "whether it is kept")
       .of<&B::excess>("relative_excess: excess",
                       "how far it is exceeded: 0.2 of what is 20 % too long; below 0 there is room");
+}
+
+Type fields_of(Fields<serving::ClassSummary> f) {
+  using C = serving::ClassSummary;
+  return f.of<&C::name>("name", "of the class")
+      .of<&C::requests>("requests", "that ended")
+      .of<&C::rejected>("rejected", "that found the queue full")
+      .of<&C::ttft>("ttft_s", "to the first token")
+      .of<&C::tpot>("tpot_s", "for each token after that")
+      .of<&C::e2e>("e2e_s: end to end", "to the last token")
+      .of<&C::met_share>("good_share: requests that meet all bounds", "of these; 1 without bounds");
 }
 
 Type fields_of(Fields<Measured> f) {
@@ -221,7 +237,7 @@ Type fields_of(Fields<Measured> f) {
       .of<&M::summary, &S::goodput_per_second>("goodput_per_second: goodput (requests/s)",
                                                "of them, those that meet all bounds of `slo`; null without")
       .of<&M::summary, &S::met_share>("good_share: requests that meet all bounds",
-                                      "… of those that ended; null without")
+                                      "… of those that ended or were rejected; null without")
       .when([](const M& m) { return m.summary->goodput_per_second.has_value(); })
       .of<&M::summary, &S::ttft>(
           "ttft_s",
@@ -239,6 +255,8 @@ Type fields_of(Fields<Measured> f) {
           "e2e_s: end to end",
           "from when a request is sent to its last token; AIPerf's request latency; null as `ttft_s`")
       .when(steady)
+      .of<&M::summary, &S::rejected>("rejected", "requests that found `max_queue` of them waiting")
+      .of<&M::summary, &S::classes>("classes", "the same of each class of requests; empty: there is one")
       .of<&M::summary, &S::preemptions>("preemptions", "requests that lost their blocks and were computed again")
       .of<&M::summary, &S::prefix_hit_share>("prefix_hit_share: prefix hits", "of prompt tokens, that the cache had")
       .group<&causes>("causes", "what time passes with")
@@ -440,7 +458,9 @@ std::vector<ServedBound> bounds_at(const serving::Slo& slo, const Summary& summa
   for (const serving::Bound& b : slo) {
     const bool of_requests = b.metric == serving::Metric::ttft || b.metric == serving::Metric::e2e;
     ServedBound& one = all.emplace_back(ServedBound{b, {}});
-    if (!of_requests || steady) one.value = summary.of(b.metric).of(b.statistic);
+    one.value = summary.value(b);
+    one.full = !one.value;
+    if (of_requests && !steady) one.value.reset();
   }
   return all;
 }
@@ -459,6 +479,7 @@ TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& req
   t.random = requests.endless;
   t.endless = requests.endless;
   if (!of_trace) {
+    t.classes = serving::text_of(load.classes);
     t.input = serving::text_of(load.input);
     t.output = serving::text_of(load.output);
     t.prefix = load.prefix;
@@ -574,12 +595,17 @@ std::optional<DayPlan> CapacityResult::day_plan() const {
     const double share = static_cast<double>(k->replicas) * of / rate;
     part.replicas = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(share * (1 - 1e-9))));
     part.devices = part.replicas * k->replica_devices;
-    if (k->cost_per_hour) {
-      part.cost = *k->cost_per_hour * static_cast<double>(part.devices) / static_cast<double>(k->devices) * hours;
-      *plan.scaled_cost += *part.cost;
-      plan.fixed_cost = *k->cost_per_hour * day_hours;
-    }
     plan.parts.push_back(part);
+  }
+  if (!k->cost_per_hour) return plan;
+  plan.fixed_cost = *k->cost_per_hour * day_hours;
+  const double each = *k->cost_per_hour / d(k->devices);  // device, for an hour
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+    DayPart& part = plan.parts[i];
+    const DayPart& before = plan.parts[(i + plan.parts.size() - 1) % plan.parts.size()];  // of the day before, the last
+    const double started = d(std::max<std::int64_t>(0, part.devices - before.devices));
+    part.cost = each * (d(part.devices) * hours + started * scale_time.value / 3600);
+    *plan.scaled_cost += *part.cost;
   }
   return plan;
 }

@@ -41,6 +41,7 @@ Type fields_of(Fields<ServingPercentile> f);
 struct ServedBound {
   serving::Bound bound;
   std::optional<double> value;  // none: it grows without end
+  bool full = false;            // … or more were rejected than may miss it
   bool met() const { return value && *value <= bound.limit.value; }
   // How far it is exceeded, 0.2 of what is 20 % too long; negative where there is room.
   std::optional<double> excess() const { return value ? std::optional(*value / bound.limit.value - 1) : std::nullopt; }
@@ -58,6 +59,8 @@ struct Measured {
 };
 Type fields_of(Fields<Measured> f);
 
+Type fields_of(Fields<serving::ClassSummary> f);
+
 struct SeedMeasured {
   std::uint64_t seed;
   Measured measured;
@@ -74,6 +77,7 @@ struct TrafficSent {
   bool random = false;    // the times are
   bool endless = false;
   std::string input, output;  // as asked for; empty: the trace's
+  std::string classes;        // empty: all are alike
   double mean_input = 0;
   double mean_output = 0;
   serving::Prefix prefix;
@@ -217,6 +221,7 @@ struct CapacityResult {
   std::optional<BreakEven> break_even() const;
   std::vector<double> day;  // rates of equal parts of a day; empty: one rate
   double day_hours = 24;    // that they are together; of a trace as many as it lasts
+  Seconds scale_time = {};  // that a replica takes to start
   std::optional<DayPlan> day_plan() const;
   const Candidate* best() const {
     return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;

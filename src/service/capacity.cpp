@@ -187,6 +187,7 @@ double ceiling_of(const serving::Deployed& deployed, const serving::Load& load, 
 double excess_alone(const serving::ClosedForm& closed, const serving::Slo& slo, double output) {
   double most = 0;
   for (const serving::Bound& b : slo) {
+    if (!b.of.empty()) continue;  // whose lengths are not the mean request's
     const Seconds alone = b.metric == serving::Metric::ttft  ? closed.ttft
                           : b.metric == serving::Metric::e2e ? closed.ttft + closed.tpot * (output - 1)
                                                              : closed.tpot;
@@ -202,7 +203,7 @@ double likely_rate(const serving::ClosedForm& closed, const serving::Slo& slo) {
   const double tail = std::log(100.0) / 2;
   double share = 1;
   for (const serving::Bound& b : slo) {
-    if (b.metric != serving::Metric::ttft) continue;
+    if (b.metric != serving::Metric::ttft || !b.of.empty()) continue;
     const double room = std::max(0.0, (b.limit - closed.ttft) / closed.ttft) / tail;
     share = std::min(share, room / (1 + room));
   }
@@ -260,6 +261,7 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
       c.decode_ceiling = ceiling_of(*c.deployed, c.traffic.load, result.slo, true);
       c.prompts = c.decodes = true;
       for (const serving::Bound& b : result.slo) {
+        if (!b.of.empty()) continue;
         if (b.metric == serving::Metric::ttft) c.prompts = c.prompts && closed.ttft <= b.limit;
         if (b.metric == serving::Metric::tpot) c.decodes = c.decodes && closed.tpot <= b.limit;
       }
@@ -357,7 +359,7 @@ void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>
     double prompts = 0;
     double decodes = 0;
     for (const serving::Bound& b : result.slo) {
-      const double excess = s.of(b.metric).of(b.statistic) / b.limit.value;
+      const double excess = s.value(b).value_or(1e9) / b.limit.value;
       (b.metric == serving::Metric::ttft ? prompts : decodes) =
           std::max(b.metric == serving::Metric::ttft ? prompts : decodes, excess);
     }
@@ -463,6 +465,15 @@ void Search::read() {
   if (!query_.day.empty() && (q.rate || !query_.fleet.empty() || peak <= 0)) {
     throw Error::bad_input("`day`: the highest of its rates is what is to be served",
                            "rates of which one is above 0, without `rate` and `fleet`");
+  }
+  if (!query_.scale_time.empty()) {
+    const std::optional<Seconds> time = parse_seconds(query_.scale_time);
+    const double part = result_.day_hours / std::max(1.0, d(std::ssize(result_.day)));
+    if (!time || time->value < 0 || result_.day.empty() || time->value > part * 3600) {
+      throw Error::bad_input("`scale-time` is a time, of a `day`, and no longer than one of its parts",
+                             "`day` 2,1,1,4,9,7 and `scale-time` 180s");
+    }
+    result_.scale_time = *time;
   }
   if (!q.rate && query_.fleet.empty() && peak <= 0) {
     throw Error::bad_input("nothing says what is to be served",

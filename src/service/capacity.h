@@ -31,8 +31,9 @@ struct CapacityQuery {
   std::string fleet = {};
   // Rates of equal parts of a day, "2,1,1,4,9,7", or "trace": of its hours. The highest is what is to be served.
   std::string day = {};
-  std::string api_price = {};  // "0.27,1.10": of a million tokens in and out, that own devices are held against
-  bool disaggregated = false;  // prompts and decode on replicas of their own as well
+  std::string scale_time = {};  // "180s": that a replica takes to start, paid and of no use
+  std::string api_price = {};   // "0.27,1.10": of a million tokens in and out, that own devices are held against
+  bool disaggregated = false;   // prompts and decode on replicas of their own as well
   result::Minimise minimise = result::Minimise::cost;
   unsigned threads = 0;  // 0: as many as there are cores
 };

@@ -22,7 +22,7 @@ Binding binding_of(Metric metric) {
 
 // The bound that is exceeded most.
 const Bound* worst(const Summary& s, const Slo& slo) {
-  const auto excess = [&](const Bound& b) { return s.of(b.metric).of(b.statistic) / b.limit.value; };
+  const auto excess = [&](const Bound& b) { return s.value(b).value_or(1e9) / b.limit.value; };
   const auto found = std::ranges::max_element(slo, {}, excess);
   return found == slo.end() ? nullptr : &*found;
 }
@@ -64,7 +64,7 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
 
   double longest = std::numeric_limits<double>::infinity();
   for (const Bound& b : slo) {
-    if (b.metric == Metric::tpot) longest = std::min(longest, b.limit.value);
+    if (b.metric == Metric::tpot && b.of.empty()) longest = std::min(longest, b.limit.value);
   }
   const bool mixes = !of.decode && (prompts.settings.kind != EngineKind::sglang || prompts.settings.mixes);
   // Of a step of so many decodes in which as many prompt tokens are as keep their number: seconds, and requests that
@@ -104,6 +104,7 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
 
 Binding ClosedForm::misses(const Slo& slo, double output) const {
   for (const Bound& b : slo) {
+    if (!b.of.empty()) continue;  // whose lengths are others
     const Seconds alone = b.metric == Metric::ttft ? ttft : b.metric == Metric::e2e ? ttft + tpot * (output - 1) : tpot;
     if (alone > b.limit) return binding_of(b.metric);
   }
@@ -120,15 +121,20 @@ Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hast
     RunOptions options{.seed = load.seed, .gaps = gaps, .stop = stop};
     // A percentile is exceeded once more requests exceed it than lie above it of all: how many still may, by bound.
     std::vector<std::int64_t> left;
+    std::vector<std::int64_t> of;  // its class; -1: all
     for (const Bound& b : slo) {
-      const bool counted = b.metric != Metric::itl && b.statistic != "mean";
-      const double share = counted ? d(*parse_int(b.statistic.substr(1))) / 100 : 0;
-      left.push_back(counted ? v.requests - 1 - static_cast<std::int64_t>(share * d(v.requests - 1)) : v.requests);
+      of.push_back(b.of.empty() ? -1 : std::ranges::find(w.classes, b.of) - w.classes.begin());
+      const auto about = [&](const Request& r) { return of.back() < 0 || r.of == of.back(); };
+      const std::int64_t requests = std::ranges::count_if(w.requests, about);
+      const std::optional<double> miss = b.metric == Metric::itl ? std::nullopt : b.may_miss();
+      left.push_back(miss ? requests - 1 - static_cast<std::int64_t>((1 - *miss) * d(requests - 1)) : requests);
     }
     if (hasty) {
       options.goes_on = [&](const Served& r) {
         for (std::size_t i = 0; i < slo.size(); ++i) {
-          if (value_of(r, slo[i].metric) > slo[i].limit && --left[i] < 0) return false;
+          const bool about = of[i] < 0 || r.of == of[i];
+          const bool missed = r.rejected || value_of(r, slo[i].metric) > slo[i].limit;
+          if (about && missed && --left[i] < 0) return false;
         }
         return true;
       };

@@ -53,6 +53,7 @@ struct EngineSettings {
   bool mixes = false;                       // prompts and decodes in one step
   std::int64_t max_prefill_tokens = 16384;  // of a step of prompts
   double conservativeness = 1;              // of the share of max_tokens that is reserved
+  std::optional<std::int64_t> max_queue;    // requests that wait at most; what comes then is rejected
   std::int64_t recv_interval = 1;           // steps of decode in which it looks once for new requests
   Admission admission = Admission::guaranteed_no_evict;
   bool unified_kv = true;  // llama.cpp: slots share one cache, else each has its part

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -61,7 +62,14 @@ Distribution distribution(std::vector<std::pair<double, std::int64_t>> values) {
   });
 }
 
-std::string Bound::text() const { return fmt::format("{}.{}={}", name(metric), statistic, format_seconds(limit)); }
+std::optional<double> Bound::may_miss() const {
+  if (statistic == "mean") return std::nullopt;
+  return 1 - d(*parse_int(std::string_view(statistic).substr(1))) / 100;
+}
+
+std::string Bound::text() const {
+  return fmt::format("{}{}{}.{}={}", of, of.empty() ? "" : ":", name(metric), statistic, format_seconds(limit));
+}
 
 Seconds value_of(const Served& r, Metric metric) {
   return metric == Metric::ttft ? r.ttft() : metric == Metric::e2e ? r.latency() : r.tpot();
@@ -75,9 +83,13 @@ Slo parse_slo(std::string_view text) {
     };
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos) refuse("ttft.p99=1s,tpot.p95=50ms");
-    const std::string_view what = trim(part.substr(0, equals));
-    const std::size_t dot = what.find('.');
+    std::string_view what = trim(part.substr(0, equals));
     Bound bound;
+    if (const std::size_t colon = what.find(':'); colon != std::string_view::npos) {
+      bound.of = what.substr(0, colon);
+      what = what.substr(colon + 1);
+    }
+    const std::size_t dot = what.find('.');
     std::string_view metric = what.substr(0, dot);
     if (metric == "e2el" || metric == "request_latency") metric = "e2e";
     const auto found = std::ranges::find(kMetrics, metric);
@@ -114,9 +126,24 @@ const Distribution& Summary::of(Metric metric) const {
   return e2e;
 }
 
+std::optional<double> Summary::value(const Bound& b) const {
+  const auto class_of = std::ranges::find(classes, b.of, &ClassSummary::name);
+  const ClassSummary* one = b.of.empty() || class_of == classes.end() ? nullptr : &*class_of;
+  const double away = d(one ? one->rejected : rejected);
+  if (away > b.may_miss().value_or(1) * (away + d(one ? one->requests : requests))) return std::nullopt;
+  const bool of_one = one && b.metric != Metric::itl;
+  const auto& times = of_one ? (b.metric == Metric::ttft   ? one->ttft
+                                : b.metric == Metric::tpot ? one->tpot
+                                                           : one->e2e)
+                             : of(b.metric);
+  return times.of(b.statistic);
+}
+
 double Summary::excess(const Slo& slo) const {
   double worst = -1;
-  for (const Bound& b : slo) worst = std::max(worst, of(b.metric).of(b.statistic) / b.limit.value - 1);
+  for (const Bound& b : slo) {
+    worst = std::max(worst, value(b).value_or(std::numeric_limits<double>::infinity()) / b.limit.value - 1);
+  }
   return worst;
 }
 
@@ -127,6 +154,7 @@ double queue_growth(const Run& run) {
   std::vector<double> sent;
   std::vector<double> ended;
   for (const Served& r : run.requests) {
+    if (r.rejected) continue;
     sent.push_back(r.sent.value);
     if (r.ended) ended.push_back(r.last.value);
   }
@@ -161,7 +189,16 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   std::vector<double> ttft, tpot, e2e;
   double input = 0, output = 0, prompts = 0, reused = 0, met = 0;
   double causes = 0;
+  struct Times {
+    std::vector<double> ttft, tpot, e2e;
+    double met = 0;
+  };
+  std::vector<Times> times(workload.classes.size());  // by class
+  for (const std::string& name : workload.classes) s.classes.push_back({.name = name});
   for (const Served& r : run.requests) {
+    ClassSummary* const own = r.of < 0 ? nullptr : &s.classes[static_cast<std::size_t>(r.of)];
+    if (r.rejected) ++s.rejected;
+    if (r.rejected && own) ++own->rejected;
     if (!r.ended) continue;
     ++s.requests;
     ttft.push_back(r.ttft().value);
@@ -177,9 +214,24 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
     }
     bool good = true;
     for (const Bound& b : slo) {
-      good = good && (b.metric == Metric::itl || value_of(r, b.metric) <= b.limit);
+      const bool about = b.metric != Metric::itl && (b.of.empty() || (own && own->name == b.of));
+      good = good && (!about || value_of(r, b.metric) <= b.limit);
     }
     met += good ? 1 : 0;
+    if (!own) continue;
+    Times& t = times[static_cast<std::size_t>(r.of)];
+    ++own->requests;
+    t.ttft.push_back(r.ttft().value);
+    if (r.output > 1) t.tpot.push_back(r.tpot().value);
+    t.e2e.push_back(r.latency().value);
+    t.met += good ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    ClassSummary& c = s.classes[i];
+    c.ttft = distribution(std::move(times[i].ttft));
+    c.tpot = distribution(std::move(times[i].tpot));
+    c.e2e = distribution(std::move(times[i].e2e));
+    c.met_share = times[i].met / std::max(1.0, d(c.requests + c.rejected));
   }
   if (causes > 0) {
     for (double& c : s.ttft_causes) c /= causes;
@@ -200,7 +252,7 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
     if (!slo.empty()) s.goodput_per_second = met / seconds;
     s.busy_share = run.busy / (seconds * d(run.replicas));
   }
-  s.met_share = s.requests > 0 ? met / d(s.requests) : 0;
+  s.met_share = met / std::max(1.0, d(s.requests + s.rejected));
   s.preemptions = run.preemptions;
   s.prefix_hit_share = prompts > 0 ? reused / prompts : 0;
   s.kv_peak_share = run.kv_peak_share;

@@ -35,11 +35,14 @@ enum class Metric : std::uint8_t { ttft, tpot, itl, e2e };
 inline constexpr std::array<std::string_view, 4> kMetrics = {"ttft", "tpot", "itl", "e2e"};
 constexpr std::string_view name(Metric metric) { return kMetrics[static_cast<std::size_t>(metric)]; }
 
-// "ttft.p99=1s": a statistic of a metric that must not be longer.
+// "ttft.p99=1s": a statistic of a metric that must not be longer; "chat:ttft.p99=1s" of the requests of one class.
 struct Bound {
   Metric metric = Metric::ttft;
   std::string statistic = "p99";
   Seconds limit{};
+  std::string of = {};  // the class; empty: all
+  // Of a percentile the share of requests that may miss it; of a mean none says so.
+  std::optional<double> may_miss() const;
   std::string text() const;
 };
 using Slo = std::vector<Bound>;
@@ -49,6 +52,15 @@ Seconds value_of(const Served& request, Metric metric);
 Slo parse_slo(std::string_view text);
 std::string text_of(const Slo& slo);
 
+// Of the requests of one class.
+struct ClassSummary {
+  std::string name = {};
+  std::int64_t requests = 0;  // that ended
+  std::int64_t rejected = 0;
+  Distribution ttft = {}, tpot = {}, e2e = {};
+  double met_share = 1;
+};
+
 struct Summary {
   std::int64_t requests = 0;  // that ended
   Distribution ttft, tpot, itl, e2e;
@@ -57,7 +69,9 @@ struct Summary {
   double input_tokens_per_second = 0;
   double output_tokens_per_second = 0;
   std::optional<double> goodput_per_second;  // with bounds: of requests that meet all of them that are about a request
-  double met_share = 1;                      // … of those that ended
+  double met_share = 1;                      // … of those that ended or were rejected
+  std::int64_t rejected = 0;
+  std::vector<ClassSummary> classes;  // none: all are alike
   std::int64_t preemptions = 0;
   double prefix_hit_share = 0;  // of prompt tokens
   double kv_peak_share = 0;
@@ -71,6 +85,8 @@ struct Summary {
   bool stable = true;
   double queue_growth = 0;  // requests per second by which the queue grows; 0 where it is stable
   const Distribution& of(Metric metric) const;
+  // What a bound is about; nothing where more were rejected than may miss it.
+  std::optional<double> value(const Bound& bound) const;
   // How far the worst bound is exceeded: 0.2 of one that is 20 % too long, -0.1 where all are at least 10 % shorter.
   double excess(const Slo& slo) const;
   bool meets(const Slo& slo) const { return stable && excess(slo) <= 0; }

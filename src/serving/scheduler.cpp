@@ -24,7 +24,7 @@ Scheduler::Scheduler(const EngineSettings& settings, const Workload& workload, s
 
 Sequence Scheduler::make(std::int32_t request, Seconds arrived) const {
   const Request& r = workload_->requests[static_cast<std::size_t>(request)];
-  Sequence s{.request = request, .input = r.input, .output = r.output, .arrived = arrived};
+  Sequence s{.request = request, .input = r.input, .output = r.output, .priority = r.priority, .arrived = arrived};
   const std::span<const Segment> shared = workload_->content(r);
   s.content.assign(shared.begin(), shared.end());
   if (r.session) {
@@ -34,6 +34,14 @@ Sequence Scheduler::make(std::int32_t request, Seconds arrived) const {
   }
   s.shares = !shared.empty();
   return s;
+}
+
+void Scheduler::queue(Sequence& sequence, bool to_front) {
+  const auto at = to_front ? std::ranges::find_if(waiting_, [&](auto* q) { return q->priority >= sequence.priority; })
+                           : std::find_if(waiting_.rbegin(), waiting_.rend(), [&](auto* q) {
+                               return q->priority <= sequence.priority;
+                             }).base();
+  waiting_.insert(at, &sequence);
 }
 
 void Scheduler::plan(Step& step) {
@@ -102,9 +110,12 @@ bool Scheduler::allocate(Sequence& s, std::int64_t tokens) {
 
 bool Scheduler::allocate_or_preempt(Sequence& s, std::int64_t tokens, Step& step) {
   while (!allocate(s, tokens)) {
-    const auto last = std::find_if(running_.rbegin(), running_.rend(), [](auto* q) { return q->under_way == 0; });
-    if (last == running_.rend()) return false;
-    Sequence& victim = **last;
+    Sequence* last = nullptr;
+    for (Sequence* q : running_) {
+      if (q->under_way == 0 && (last == nullptr || q->priority >= last->priority)) last = q;
+    }
+    if (last == nullptr) return false;
+    Sequence& victim = *last;
     preempt(victim, true, step);
     if (&victim == &s) return false;
   }
@@ -163,11 +174,7 @@ void Scheduler::preempt(Sequence& s, bool to_front, Step& step) {
   ++s.preemptions;
   s.seen = false;
   std::erase(running_, &s);
-  if (to_front) {
-    waiting_.push_front(&s);
-  } else {
-    waiting_.push_back(&s);
-  }
+  queue(s, to_front);
   ++step.preempted;
 }
 

@@ -29,6 +29,7 @@ struct Sequence {
   std::int32_t request = 0;  // index in the workload
   std::int64_t input = 0;
   std::int64_t output = 0;     // tokens that it generates here
+  std::int32_t priority = 0;   // the lowest number first
   std::int64_t computed = 0;   // tokens whose keys and values are cached, or will be once the steps that run end
   std::int64_t generated = 0;  // tokens that came out
   std::int64_t reused = 0;     // tokens of the prompt that were cached when it was admitted first
@@ -83,7 +84,7 @@ class Scheduler {
   // Fills in what a request's sequence begins with.
   Sequence make(std::int32_t request, Seconds arrived) const;
   // It arrives.
-  void add(Sequence& sequence) { waiting_.push_back(&sequence); }
+  void add(Sequence& sequence) { queue(sequence, false); }
   // Chooses the next step; an empty one where there is nothing to do until something arrives or ends.
   void plan(Step& step);
   // What keeps the first of those that wait from being admitted, after a plan.
@@ -129,6 +130,8 @@ class Scheduler {
   }
   void land(const Piece& piece);
   void receive();
+  // To the front or the end of those of its priority.
+  void queue(Sequence& sequence, bool to_front);
   // The first of those that wait, if there is a seat for it and its prompt is computed here.
   Sequence* next();
   std::int64_t seats() const {
@@ -137,8 +140,8 @@ class Scheduler {
   void leave(const std::vector<Sequence*>& ended);
   // Whether the sequence has blocks for so many tokens, after taking what is missing if there is as much.
   bool allocate(Sequence& s, std::int64_t tokens);
-  // … after preempting, of those that no running step has a part of, the one that was admitted last, and again; false
-  // where that was the sequence itself, or none is left.
+  // … after preempting, of those that no running step has a part of, the one of the last priority that was admitted
+  // last, and again; false where that was the sequence itself, or none is left.
   bool allocate_or_preempt(Sequence& s, std::int64_t tokens, Step& step);
   // Blocks that it lacks for so many tokens.
   std::int64_t lacks(const Sequence& s, std::int64_t tokens) const {

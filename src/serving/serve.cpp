@@ -38,6 +38,7 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   take(s.admission, choices.admission);
   take(s.max_model_len, choices.max_model_len);
   take(s.recv_interval, choices.recv_interval);
+  s.max_queue = choices.max_queue;
   if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
   if (setup.encodes()) {  // a text is in one step, which leaves nothing behind
     s.chunked_prefill = s.prefix_caching = false;

@@ -20,7 +20,8 @@ namespace llmperf::serving {
 // What may be asked of an engine; nothing where its own default holds.
 struct EngineChoices {
   std::string engine = "vllm";  // "sglang@0.5.6"
-  std::optional<std::int64_t> max_batched_tokens, max_sequences, block_size, kv_blocks, max_model_len, recv_interval;
+  std::optional<std::int64_t> max_batched_tokens, max_sequences, block_size, kv_blocks, max_model_len, recv_interval,
+      max_queue;
   std::optional<double> kv_utilisation;
   std::optional<bool> prefix_caching, chunked_prefill;
   std::optional<Admission> admission;

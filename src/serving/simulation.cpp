@@ -50,6 +50,10 @@ class Replica {
     return static_cast<std::int64_t>(scheduler_.running().size() + scheduler_.incoming().size()) + waiting();
   }
 
+  std::int64_t waiting() const {
+    return static_cast<std::int64_t>(scheduler_.waiting().size() + arrived_.size() + late_.size());
+  }
+
   // When something happens here next.
   double next() const {
     double at = kNever;
@@ -136,9 +140,6 @@ class Replica {
     return time({.chunks = {&chunk, 1}}).latency.value;
   }
 
-  std::int64_t waiting() const {
-    return static_cast<std::int64_t>(scheduler_.waiting().size() + arrived_.size() + late_.size());
-  }
   void look(double now) {
     unseen_steps_ = 0;
     for (Sequence* s : arrived_) {
@@ -164,7 +165,7 @@ class Replica {
     unseen_steps_ = step.prompts.empty() ? unseen_steps_ + 1 : pool_->settings.recv_interval;  // behind prompts at once
     // Those that were preempted wait again.
     for (Sequence* s : scheduler_.waiting()) {
-      if (s->seen && s->preemptions == 0) break;
+      if (s->seen && s->preemptions == 0 && s->priority == scheduler_.waiting().back()->priority) break;
       if (!s->seen) begin_waiting(*s);
     }
     run_->preemptions += step.preempted;
@@ -391,7 +392,7 @@ class Simulation {
     run_.requests.resize(workload.requests.size());
     for (std::size_t i = 0; i < workload.requests.size(); ++i) {
       const Request& r = workload.requests[i];
-      run_.requests[i] = {.sent = r.sent, .input = r.input, .output = r.output};
+      run_.requests[i] = {.sent = r.sent, .input = r.input, .output = r.output, .of = r.of};
     }
     run_.replicas = deployment.pool.replicas;
     add_pool(deployment.pool, 0, prompts_);
@@ -510,6 +511,13 @@ class Simulation {
 
   void arrive(const Arrival& arrival) {
     Replica& replica = choose(prompts_, arrival.request);
+    const std::optional<std::int64_t>& most = deployment_->pool.settings.max_queue;
+    if (most && replica.waiting() >= *most) {
+      Served& served = run_.requests[static_cast<std::size_t>(arrival.request)];
+      served.rejected = true;
+      over(served, arrival.at);
+      return;
+    }
     Sequence& s = sequences_[static_cast<std::size_t>(arrival.request)];
     const Served& r = run_.requests[static_cast<std::size_t>(arrival.request)];
     s = replica.make(arrival.request, r.sent);
@@ -538,10 +546,14 @@ class Simulation {
     }
     Served& served = run_.requests[static_cast<std::size_t>(s.request)];
     served.ended = true;
-    ++done_;
     run_.end = std::max(run_.end, served.last);
+    over(served, s.last.value);
+  }
+  // Ended or rejected: of a closed loop the next one is sent.
+  void over(const Served& served, double now) {
+    ++done_;
     if (options_->goes_on && !options_->goes_on(served)) enough_ = true;
-    if (sent_ < workload_->requests.size()) send(s.last.value);
+    if (sent_ < workload_->requests.size()) send(now);
   }
 
   // Of the replicas of a pool.

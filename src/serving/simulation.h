@@ -59,8 +59,10 @@ struct Served {
   std::int64_t reused = 0;  // tokens of the prompt that the cache had
   std::int32_t preemptions = 0;
   std::int32_t replica = 0;
-  Causes causes = {};  // of its TTFT, in seconds
-  bool ended = false;  // not, where the simulation was interrupted
+  Causes causes = {};     // of its TTFT, in seconds
+  std::int32_t of = -1;   // its class, of Workload::classes
+  bool ended = false;     // not, where the simulation was interrupted
+  bool rejected = false;  // the queue was full
 
   Seconds ttft() const { return first - sent; }
   Seconds latency() const { return last - sent; }

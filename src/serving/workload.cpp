@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -19,7 +20,7 @@ namespace {
 constexpr std::uint64_t kPrefixIds = std::uint64_t{1} << 62;  // ids that are no request's or session's
 constexpr std::uint64_t kSessionIds = std::uint64_t{1} << 61;
 
-enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes };
+enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes, classes };
 
 [[noreturn]] void refuse_lengths(std::string_view field, std::string_view text) {
   throw Error::bad_input(fmt::format("`{}`: {} is no length in tokens", field, quote(text)),
@@ -124,6 +125,56 @@ Prefix parse_prefix(std::string_view text, const Lengths& input) {
   return prefix;
 }
 
+std::vector<TrafficClass> parse_classes(std::string_view text, const TrafficClass& otherwise) {
+  std::vector<TrafficClass> all;
+  for (const std::string_view part : split(text, ';')) {
+    const auto refuse = [&](const std::string& why) {
+      throw Error::bad_input(fmt::format("`classes`: {}: {}", quote(trim(part)), why),
+                             "chat:3 input=500-1k output=200 prefix=0.5; batch:1 input=8k output=1k priority=1");
+    };
+    TrafficClass c = otherwise;
+    std::string_view prefix;
+    bool first = true;
+    for (const std::string_view word : split(trim(part), ' ')) {
+      if (word.empty()) continue;
+      const std::size_t at = word.find(first ? ':' : '=');
+      const std::string_view name = word.substr(0, at);
+      const std::string_view value = at == std::string_view::npos ? std::string_view() : word.substr(at + 1);
+      if (std::exchange(first, false)) {
+        const std::optional<double> share = at == std::string_view::npos ? 1 : parse_double(value);
+        if (name.empty() || !share || !(*share > 0)) refuse("a name, and a share above 0, come first");
+        c.name = name;
+        c.share = *share;
+      } else if (name == "input" || name == "output") {
+        (name == "input" ? c.input : c.output) = parse_lengths("classes", value);
+      } else if (name == "prefix") {
+        prefix = value;
+      } else if (const std::optional<std::int64_t> number = parse_int(value); name == "priority" && number) {
+        c.priority = std::clamp<std::int64_t>(*number, -1'000'000, 1'000'000);
+      } else {
+        refuse(fmt::format("{} says nothing of a class", quote(word)));
+      }
+    }
+    if (first) refuse("it has no name");
+    if (!prefix.empty()) c.prefix = parse_prefix(prefix, c.input);
+    if (std::ranges::count(all, c.name, &TrafficClass::name) > 0) refuse("there is one of that name");
+    c.input.more = otherwise.input.more;
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+std::string text_of(const std::vector<TrafficClass>& classes) {
+  std::vector<std::string> parts;
+  double sum = 0;
+  for (const TrafficClass& c : classes) sum += c.share;
+  for (const TrafficClass& c : classes) {
+    parts.push_back(fmt::format("{} {} ({} in, {} out{})", format_share(c.share / sum), c.name, text_of(c.input),
+                                text_of(c.output), c.priority != 0 ? fmt::format(", priority {}", c.priority) : ""));
+  }
+  return join(parts, ", ");
+}
+
 Workload make_workload(const Load& load) {
   if (load.trace) return sent_as(first_of(*load.trace, load.requests), load);
   Workload w;
@@ -134,10 +185,27 @@ Workload make_workload(const Load& load) {
   Random input(load.seed, Stream::inputs);
   Random output(load.seed, Stream::outputs);
   Random kinds(load.seed, Stream::prefixes);
+  Random of(load.seed, Stream::classes);
+  double shares = 0;
+  for (const TrafficClass& c : load.classes) {
+    w.classes.push_back(c.name);
+    shares += c.share;
+  }
+  const auto draw_class = [&] {
+    double left = of.uniform() * shares;
+    std::int32_t i = 0;
+    for (const auto last = static_cast<std::int32_t>(load.classes.size()) - 1; i < last; ++i) {
+      left -= load.classes[static_cast<std::size_t>(i)].share;
+      if (left < 0) break;
+    }
+    return i;
+  };
+  const TrafficClass alike{.input = load.input, .output = load.output, .prefix = load.prefix};
   double now = 0;
   struct Said {
     std::int64_t tokens = 0;
     Segment prefix = {};
+    std::int32_t of = -1;
   };
   std::vector<Said> said;  // in each session so far
   const std::int64_t sessions = divide_up(load.requests, load.turns);
@@ -145,18 +213,22 @@ Workload make_workload(const Load& load) {
     if (load.rate) now += std::isinf(load.burstiness) ? 1 : intervals.gamma(load.burstiness) / load.burstiness;
     Request r;
     r.sent = Seconds{now};
-    r.input = draw(load.input, input);
-    r.output = draw(load.output, output);
-    r.first_segment = static_cast<std::int32_t>(w.segments.size());
     // Turn by turn of all sessions, so that a turn comes after the one before it.
     const auto session = static_cast<std::size_t>(i % sessions);
+    if (!load.classes.empty()) r.of = i < sessions ? draw_class() : said[session].of;
+    const TrafficClass& c = r.of < 0 ? alike : load.classes[static_cast<std::size_t>(r.of)];
+    r.priority = static_cast<std::int32_t>(c.priority);
+    r.input = draw(c.input, input);
+    r.output = draw(c.output, output);
+    r.first_segment = static_cast<std::int32_t>(w.segments.size());
     Segment prefix;
-    if (i < sessions && load.prefix.tokens > 0) {
-      const auto kind = static_cast<std::uint64_t>(kinds.uniform() * d(load.prefix.kinds));
-      prefix = {kPrefixIds + kind, std::min(load.prefix.tokens, r.input)};
+    if (i < sessions && c.prefix.tokens > 0) {
+      const auto kind = static_cast<std::uint64_t>(kinds.uniform() * d(c.prefix.kinds));
+      const std::uint64_t own = static_cast<std::uint64_t>(r.of + 1) << 32;  // classes share none
+      prefix = {kPrefixIds + own + kind, std::min(c.prefix.tokens, r.input)};
     }
     if (load.turns > 1) {
-      if (i < sessions) said.push_back({0, prefix});
+      if (i < sessions) said.push_back({0, prefix, r.of});
       prefix = said[session].prefix;  // a session's first turn has it, and with that all of them
       r.input += said[session].tokens;
       said[session].tokens = r.input + r.output;

@@ -28,6 +28,8 @@ struct Request {
   std::int32_t first_segment = 0;  // of Workload::segments
   std::int32_t segments = 0;       // none: all tokens are its own
   bool session = false;            // what is generated goes on with the last segment: a later turn may begin with it
+  std::int32_t of = -1;            // its class, of Workload::classes; -1: there is one alone
+  std::int32_t priority = 0;       // the lowest number first
 };
 
 // Requests in the order in which they are sent, and how.
@@ -35,6 +37,7 @@ struct Workload {
   std::string name;  // of a trace its file
   std::vector<Request> requests;
   std::vector<Segment> segments;
+  std::vector<std::string> classes;         // their names
   std::optional<std::int64_t> concurrency;  // a closed loop: so many are under way at most
   bool open = true;                         // sent at their times; else as soon as the closed loop lets them
   bool endless = false;  // made to a rate, as many as asked for: a queue that grows has no end that would count
@@ -77,6 +80,20 @@ struct Prefix {
 };
 Prefix parse_prefix(std::string_view text, const Lengths& input);
 
+// Requests of one kind among others.
+struct TrafficClass {
+  std::string name = {};
+  double share = 1;  // of the sum of all shares
+  Lengths input = {}, output = {};
+  Prefix prefix = {};
+  std::int64_t priority = 0;  // the lowest number first; of equals the one that came first
+  bool operator==(const TrafficClass&) const = default;
+};
+// "chat:3 input=500-1k output=200 prefix=0.5; batch:1 input=8k priority=1"; what a class does not say is as given.
+// Throws Error(bad_input); messages say `classes`.
+std::vector<TrafficClass> parse_classes(std::string_view text, const TrafficClass& otherwise);
+std::string text_of(const std::vector<TrafficClass>& classes);
+
 struct Trace;  // trace_file.h
 
 struct Load {
@@ -87,7 +104,8 @@ struct Load {
   bool extends = false;  // … at least: as many as judge() wants
   Lengths input, output;
   Prefix prefix;
-  std::int64_t turns = 1;  // of a session, each of which begins with all that was said before
+  std::vector<TrafficClass> classes;  // requests are of these; the three above then are those of the mean one
+  std::int64_t turns = 1;             // of a session, each of which begins with all that was said before
   std::uint64_t seed = 0;
   // Whose first `requests` are sent instead, at the rate; the lengths then are those of its mean request.
   std::shared_ptr<const Trace> trace = {};

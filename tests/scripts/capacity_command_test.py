@@ -63,6 +63,28 @@ class Capacity(ProgramTest):
         self.assertAlmostEqual(day["fixed_cost"], 24 * 2 * best["devices"])
         self.assertAlmostEqual(day["scaled_cost"], sum(6 * 2 * n for n in replicas))
 
+    def test_replicas_that_start_are_paid_before_they_serve(self):
+        day = ("--day", "5,0,60,20", "--price", "2")
+        plain, slow = (self.json(*ASKED[:3], *ASKED[5:], "--hw", "h100-sxm", "--tp", "1", "--weights", "bf16", *day, *more)["day"]
+                       for more in ((), ("--scale-time", "1800s")))
+        devices = [part["devices"] for part in plain["parts"]]
+        started = sum(max(0, devices[i] - devices[i - 1]) for i in range(4))  # the day before ended as this one
+        self.assertGreater(started, 0)
+        self.assertAlmostEqual(slow["scaled_cost"] - plain["scaled_cost"], started * 0.5 * 2)
+        self.assertEqual(slow["fixed_cost"], plain["fixed_cost"])
+        self.assert_bad_input((*ASKED, "--scale-time", "10s"), "--scale-time", "--day")
+
+    def test_classes_keep_their_own_promises(self):
+        classes = "chat:3 input=500 output=200; batch:1 input=8k output=1k"
+        words = ("capacity", "-m", "llama-3.1-8b", "--rate", "30", "--hw", "h100-sxm", "--weights", "fp8", "--tp", "1", "--slo", "chat:ttft.p99=500ms,batch:e2e.p95=60s")
+        best = {}
+        for name, text in (("alike", classes), ("urgent", classes + " priority=1")):
+            document = self.json(*words, "--classes", text)
+            best[name] = document["candidates"][0]
+            self.assertEqual([b["class"] for b in best[name]["at"]["slo"]], ["chat", "batch"])
+            self.assertTrue(all(b["met"] for b in best[name]["at"]["slo"]))
+        self.assertLess(best["urgent"]["devices"], best["alike"]["devices"])  # batches may wait
+
     def test_the_hours_of_a_trace_are_a_day(self):
         # Three hours: 360 requests evenly in the first, none in the second, 36 in the third.
         times = [10 * i for i in range(360)] + [7200 + 100 * (i + 1) for i in range(36)]

@@ -135,6 +135,35 @@ TEST_CASE("the excess is that of the worst bound") {
   CHECK(s.excess({}) == -1);
 }
 
+TEST_CASE("a bound may be about one class, whose times are kept apart") {
+  Run run;
+  Workload w;
+  w.classes = {"chat", "batch"};
+  for (int i = 0; i < 4; ++i) {
+    run.requests.push_back(served(i, i + (i % 2 == 0 ? 0.1 : 2), i + 3, 2));
+    run.requests.back().of = i % 2;
+    w.requests.push_back({.of = i % 2});
+  }
+  run.requests.back().rejected = true;
+  run.requests.back().ended = false;
+  const Slo slo = parse_slo("chat:ttft.p99=200ms,batch:ttft.p50=1s");
+  CHECK(text_of(slo) == "chat:ttft.p99=200 ms,batch:ttft.p50=1 s");
+  const Summary s = summarise(run, w, slo);
+  REQUIRE(s.classes.size() == 2);
+  CHECK(s.classes[0].name == "chat");
+  CHECK(s.classes[0].requests == 2);
+  CHECK(s.classes[0].ttft.mean == Approx(0.1));
+  CHECK(s.classes[0].met_share == 1);
+  CHECK(s.classes[1].requests == 1);
+  CHECK(s.classes[1].rejected == 1);
+  CHECK(s.classes[1].ttft.p99 == Approx(2));
+  CHECK(s.classes[1].met_share == 0);
+  CHECK(*s.value(slo[0]) == Approx(0.1));
+  CHECK(*s.value(slo[1]) == Approx(2));  // half of them may miss a median, and were rejected
+  CHECK(s.excess(slo) == Approx(1));     // the batch's, by as much again
+  CHECK(s.met_share == Approx(2.0 / 4));
+}
+
 TEST_CASE("bounds are read and written") {
   const Slo slo = parse_slo("ttft=1s, tpot.mean=50ms,e2el.median=2s,itl.p90=20ms");
   REQUIRE(slo.size() == 4);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "catch.h"
+#include "serving/metrics.h"
 #include "serving/random.h"
 #include "serving/step_log.h"
 
@@ -245,6 +246,60 @@ TEST_CASE(
   CHECK(ms(run.requests[2].sent) == Approx(50));
   CHECK(ms(run.requests[2].ttft()) == Approx(42));
   CHECK(ms(run.requests[1].latency()) == Approx(61 + 31 + 11 + 11));
+}
+
+TEST_CASE("the lowest priority is let in first, of equals the one that came first") {
+  // One seat. A runs from 0 to 30; B, C and D wait for it, of which C is the most urgent.
+  Deployment d = deployment();
+  d.pool.settings.max_sequences = 1;
+  Workload w = sent({{20, 1}, {20, 1}, {20, 1}, {20, 1}}, {0, 0.001, 0.002, 0.003});
+  const std::int32_t priorities[] = {0, 1, -1, 1};
+  for (std::size_t i = 0; i < 4; ++i) w.requests[i].priority = priorities[i];
+  const Run run = simulate(d, w);
+  CHECK(ms(run.requests[0].last) == Approx(30));
+  CHECK(ms(run.requests[2].last) == Approx(60));
+  CHECK(ms(run.requests[1].last) == Approx(90));
+  CHECK(ms(run.requests[3].last) == Approx(120));
+}
+
+TEST_CASE("without a free block the one of the last priority loses its own") {
+  // Two prompts of 8 tokens hold two blocks of four each; the fifth that A needs for its next token is B's.
+  Deployment d = deployment(EngineKind::vllm, 64, 4);
+  Workload w = sent({{8, 4}, {8, 2}}, {0, 0});
+  CHECK(simulate(d, w).requests[1].preemptions == 1);  // that was admitted last
+  w.requests[0].priority = 1;
+  const Run run = simulate(d, w);
+  CHECK(run.requests[0].preemptions == 1);
+  CHECK(run.requests[1].preemptions == 0);
+}
+
+TEST_CASE("a request that finds the queue full is rejected, and a closed loop sends the next") {
+  // One seat and one that may wait. Of four that come while A runs from 0 to 30 the first waits.
+  Deployment d = deployment();
+  d.pool.settings.max_sequences = 1;
+  d.pool.settings.max_queue = 1;
+  const Workload w = sent({{20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}}, {0, 0.001, 0.002, 0.003, 0.031});
+  const Run run = simulate(d, w);
+  const std::vector<bool> rejected = {false, false, true, true, false};
+  for (std::size_t i = 0; i < rejected.size(); ++i) {
+    CHECK(run.requests[i].rejected == rejected[i]);
+    CHECK(run.requests[i].ended != rejected[i]);
+  }
+  const Summary s = summarise(run, w, parse_slo("ttft.p50=1s"));
+  CHECK(s.requests == 3);
+  CHECK(s.rejected == 2);
+  CHECK(s.met_share == Approx(3.0 / 5));
+  // Two of five are more than may miss a 90th percentile, and not more than may miss the median.
+  CHECK_FALSE(s.value(parse_slo("ttft.p90=1s").front()).has_value());
+  CHECK(s.value(parse_slo("ttft.p50=1s").front()).has_value());
+  CHECK_FALSE(s.meets(parse_slo("ttft.p90=1s")));
+  // Both of a closed loop come at once: the second finds the first waiting, and the third is sent in its place.
+  Workload closed = sent({{20, 1}, {20, 1}, {20, 1}}, {});
+  closed.open = false;
+  closed.concurrency = 2;
+  const Run both = simulate(d, closed);
+  CHECK(both.requests[0].ended);
+  CHECK((both.requests[1].rejected && both.requests[2].rejected));
 }
 
 TEST_CASE("the stages of a pipeline work on steps of their own") {

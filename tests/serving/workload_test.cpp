@@ -210,6 +210,39 @@ TEST_CASE("a turn of a session begins with all that was said before") {
   }
 }
 
+TEST_CASE("requests of several classes have the shares, lengths and prefixes of these") {
+  Load load;
+  load.requests = 20'000;
+  load.rate = 10;
+  load.turns = 2;
+  load.classes = parse_classes("chat:3 input=100-300 output=50 prefix=40; batch input=4k priority=2 prefix=40",
+                               {.input = parse_lengths("input", "7"), .output = parse_lengths("output", "9")});
+  REQUIRE(load.classes.size() == 2);
+  CHECK(load.classes[1].priority == 2);
+  CHECK(load.classes[1].output.low == 9);  // as all
+  CHECK(text_of(load.classes) == "75.0 % chat (100-300 in, 50 out), 25.0 % batch (4096 in, 9 out, priority 2)");
+  const Workload w = make_workload(load);
+  CHECK(w.classes == std::vector<std::string>{"chat", "batch"});
+  std::int64_t chats = 0;
+  std::array<std::uint64_t, 2> prefix = {};
+  for (std::size_t i = 0; i < w.requests.size(); ++i) {
+    const Request& r = w.requests[i];
+    chats += r.of == 0 ? 1 : 0;
+    CHECK(r.output == (r.of == 0 ? 50 : 9));
+    CHECK(r.priority == (r.of == 0 ? 0 : 2));
+    if (i < 10'000) CHECK((r.of == 0 ? r.input >= 100 && r.input <= 300 : r.input == 4096));
+    if (i >= 10'000) CHECK(r.of == w.requests[i - 10'000].of);  // of a session
+    prefix[static_cast<std::size_t>(r.of)] = w.content(r).front().id;
+  }
+  CHECK(static_cast<double>(chats) / 20'000 == Approx(0.75).epsilon(0.02));  // of 10,000 sessions: 0.43 % of spread
+  CHECK(prefix[0] != prefix[1]);
+  for (const char* bad :
+       {"", "chat;", "chat:0 input=1", "chat wide=3", "chat input=none", "chat; chat", ":3 input=4"}) {
+    INFO(bad);
+    CHECK_THROWS_AS(parse_classes(bad, {}), Error);
+  }
+}
+
 TEST_CASE("lengths that cannot be are refused") {
   for (const char* wrong : {"", "0", "-5", "1.5", "10-5", "10-", "lognormal:10", "lognormal:0:1", "lognormal:10:9",
                             "lognormal:10:x", "99999999999", "1e3"}) {

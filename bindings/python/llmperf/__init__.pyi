@@ -928,6 +928,9 @@ def serve(
     # what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of eight
     # different ones
     prefix: Optional[Text] = None,
+    # requests of several kinds, with their shares, lengths, prefixes and priorities (the lowest first): 'chat:3
+    # input=500 output=200; batch:1 input=8k priority=1'; `slo` may name one: chat:ttft.p99=1s
+    classes: Optional[Text] = None,
     # requests of a session, each of which begins with all that was said before
     turns: Optional[Count] = None,
     # of all that is random
@@ -954,6 +957,8 @@ def serve(
     max_seqs: Optional[Count] = None,
     # blocks of that cache, whatever the memory has room for
     kv_blocks: Optional[Count] = None,
+    # requests that wait at a replica at most: one that finds as many is rejected [any number]
+    max_queue: Optional[Count] = None,
     # what is cached of a prompt's beginning is taken for later ones: on, off [on]
     prefix_caching: Optional[Union[bool, Literal["on", "off"]]] = None,
     # prompts that are longer than what is left of a step are cut: on, off [the engine's]
@@ -1084,6 +1089,9 @@ def capacity(
     # what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of eight
     # different ones
     prefix: Optional[Text] = None,
+    # requests of several kinds, with their shares, lengths, prefixes and priorities (the lowest first): 'chat:3
+    # input=500 output=200; batch:1 input=8k priority=1'; `slo` may name one: chat:ttft.p99=1s
+    classes: Optional[Text] = None,
     # requests of a session, each of which begins with all that was said before
     turns: Optional[Count] = None,
     # of all that is random
@@ -1110,6 +1118,8 @@ def capacity(
     max_seqs: Optional[Count] = None,
     # blocks of that cache, whatever the memory has room for
     kv_blocks: Optional[Count] = None,
+    # requests that wait at a replica at most: one that finds as many is rejected [any number]
+    max_queue: Optional[Count] = None,
     # what is cached of a prompt's beginning is taken for later ones: on, off [on]
     prefix_caching: Optional[Union[bool, Literal["on", "off"]]] = None,
     # prompts that are longer than what is left of a step are cut: on, off [the engine's]

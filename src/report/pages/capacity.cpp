@@ -169,8 +169,9 @@ std::string requests_text(const serving::Load& load) {
   const std::string output = serving::text_of(load.output);
   if (load.trace)
     return fmt::format("{}: {} tokens in and {} out on the mean", load.trace->workload.name, input, output);
-  std::string text = fmt::format("{} tokens in, {} out", input, output);
-  if (load.prefix.tokens > 0) {
+  std::string text =
+      load.classes.empty() ? fmt::format("{} tokens in, {} out", input, output) : serving::text_of(load.classes);
+  if (load.prefix.tokens > 0 && load.classes.empty()) {
     text += fmt::format(", {} of the prompt {}", Count(load.prefix.tokens),
                         load.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", load.prefix.kinds));
   }

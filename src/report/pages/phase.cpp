@@ -237,8 +237,11 @@ std::string price_text(const estimate::HourPrice& price, double cost_per_hour) {
 }
 
 std::string slo_bound_text(const ServedBound& b) {
-  const std::string what = fmt::format("{}.{}", b.bound.metric, b.bound.statistic);
-  if (!b.value) return fmt::format("{} grows without end, and {} is promised", what, b.bound.limit);
+  const std::string what =
+      fmt::format("{}{}{}.{}", b.bound.of, b.bound.of.empty() ? "" : ": ", b.bound.metric, b.bound.statistic);
+  if (!b.value)
+    return fmt::format("{} {}, and {} is promised", what,
+                       b.full ? "is missed by those that were rejected" : "grows without end", b.bound.limit);
   return fmt::format("{} is {}, {} {} {}", what, Seconds{*b.value}, Share{std::abs(*b.excess())},
                      b.met() ? "below" : "above", b.bound.limit);
 }

@@ -40,8 +40,8 @@ std::string traffic_text(const TrafficSent& t) {
   }
   if (t.concurrency) text += fmt::format(", {} under way at most", Count(*t.concurrency));
   if (t.trace.empty()) {
-    text += fmt::format("; {} tokens in, {} out", t.input, t.output);
-    if (t.prefix.tokens > 0) {
+    text += t.classes.empty() ? fmt::format("; {} tokens in, {} out", t.input, t.output) : "; " + t.classes;
+    if (t.prefix.tokens > 0 && t.classes.empty()) {
       text += fmt::format("; {} tokens of the prompt {}", Count(t.prefix.tokens),
                           t.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", t.prefix.kinds));
     }
@@ -208,6 +208,12 @@ Table latency_table(const Serving& r) {
   if (s.tpot.mean > 0) add("TPOT", "requests", s.tpot);
   if (s.itl.mean > 0) add("ITL", "tokens", s.itl);
   if (steady) add("end to end", "requests", s.e2e);
+  for (const serving::ClassSummary& c : s.classes) {
+    if (c.requests == 0) continue;
+    if (steady) add("TTFT", c.name.c_str(), c.ttft);
+    if (c.tpot.mean > 0) add("TPOT", c.name.c_str(), c.tpot);
+    if (steady) add("end to end", c.name.c_str(), c.e2e);
+  }
   return t;
 }
 
@@ -230,6 +236,10 @@ Fields engine_fields(const Serving& r) {
   if (!r.deployed->settings.kv_blocks) {
     f.add("memory", "{} for keys and values of {}: {} weights, {} activations, {} graphs, {} besides", Held{kv.kv},
           Held{kv.usable}, Held{kv.weights}, Held{kv.activation}, Held{kv.graphs}, Held{kv.other});
+  }
+  if (r.deployed->settings.max_queue) {
+    f.add("rejected", "{} requests, {} of those that were sent, found {} waiting", Count(s.rejected),
+          Share{d(s.rejected) / std::max(1.0, d(s.rejected + s.requests))}, Count(*r.deployed->settings.max_queue));
   }
   f.add("preemptions", format_count(d(s.preemptions)));
   f.add("prefix hits", format_share(s.prefix_hit_share) + " of prompt tokens");
