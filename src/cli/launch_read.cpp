@@ -161,6 +161,7 @@ class LaunchReader {
   ReadLaunch launch_;
   ShellWords unused_;
   std::string method_;  // of --quantization
+  std::string cached_;  // of --hicache-size
   Speculation draft_;
   bool spreads_ = false;          // experts over all devices
   std::int64_t attention_ = 0;    // ranks of dp inside tp; 0: none
@@ -220,6 +221,12 @@ bool LaunchReader::take_switch(const std::string& key, const std::string& value)
   } else if (key == "scheduling-policy" || key.find("priority-scheduling") != std::string::npos ||
              key == "schedule-low-priority-values-first") {
     return true;  // `classes` says who comes first
+  } else if (key == "kv-offloading-size") {
+    q.kv_tier = "host:" + value + "GiB";
+  } else if (key == "hicache-size") {
+    cached_ = value;  // GB of each device
+  } else if (key == "kv-offloading-backend" || key == "enable-hierarchical-cache" || key == "enable-hicache") {
+    return true;
   } else if (key == "enable-dp-attention") {
     attention_by_dp_ = yes;
   } else if (key == "attn-dp-size" || key == "attention-data-parallel-size") {
@@ -390,6 +397,12 @@ ReadLaunch LaunchReader::finish() {
   spread_experts(model ? &*model : nullptr);
   choose_weights(model ? &*model : nullptr);
   choose_draft();
+  if (!cached_.empty()) {
+    const request::Request& q = launch_.request;
+    const std::int64_t ranks = q.tp ? count_value("`tp`", *q.tp, 1, graph::kMostDevices) : 1;
+    const double all = parse_double(cached_).value_or(0) * d(ranks * q.dp.value_or(1) * q.pp.value_or(1));
+    launch_.request.kv_tier = fmt::format("host:{:.6g}GB", all);
+  }
   if (!unused_.empty()) launch_.notes.push_back("not used of the command: " + join(unused_, ", "));
   return std::move(launch_);
 }

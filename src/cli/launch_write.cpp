@@ -143,6 +143,16 @@ void add_switches(const request::Resolved& r, const graph::Plan& plan, EngineKin
     if (sglang) add("--enable-priority-scheduling");
     if (sglang) add("--schedule-low-priority-values-first");
   }
+  for (const serving::KvTier& tier : q.kv_tier ? serving::parse_kv_tiers(*q.kv_tier) : std::vector<serving::KvTier>{}) {
+    if (tier.name != "host" || kind == EngineKind::trtllm) {
+      command.remarks.push_back(fmt::format("the tier {} is not in the command: its connector says it", tier.name));
+    } else if (sglang) {
+      add("--enable-hierarchical-cache");
+      add("--hicache-size", fmt::format("{:.4g}", tier.size.value / 1e9 / d(plan.devices())));  // GB of each device
+    } else {
+      add("--kv-offloading-size", fmt::format("{:.6g}", tier.size.value / (1 << 30)));  // GiB of all
+    }
+  }
   if (q.execution == "eager" && kind != EngineKind::trtllm) add(vllm ? "--enforce-eager" : "--disable-cuda-graph");
 }
 
@@ -177,7 +187,7 @@ LaunchCommand command_of(const request::Resolved& r, const serving::EngineSettin
   add_draft(r, kind, sources, command);
   // Of the plan and of the engine all that was asked for is said, or that it is not.
   constexpr std::string_view kElsewhere =
-      "engine replicas router prefix-caching chunked-prefill devices devices-per-node";
+      "engine replicas router prefix-caching chunked-prefill devices devices-per-node kv-tier";
   for (const request::Field& f : request::fields()) {
     const bool said =
         contains(words(kElsewhere), f.name) && !(kind == EngineKind::trtllm && f.name == "prefix-caching");

@@ -467,6 +467,10 @@ const Field kFields[] = {
      .about = "… by a plan of their own: 'tp 8', 'dp 8 ep 8'", .workloads = "s", .otherwise = "the others'"},
     {.name = "decode-hw", .member = &R::decode_hw, .group = kEngine, .type = "DEVICE",
      .about = "… on devices of their own", .workloads = "s", .otherwise = "the others'"},
+    {.name = "kv-tier", .member = &R::kv_tier, .group = kEngine, .type = "LIST",
+     .about = "where keys and values stay that the cache lets go of: host:200GB of a replica, nvme:2TB:6GB/s, pool:10TB of all "
+              "of them, at the rate of the device's links unless one is said",
+     .workloads = "s", .separator = ';'},
     {.name = "kv-link", .member = &R::kv_link, .group = kEngine, .type = "RATE",
      .about = "… over a link of so much per device and direction, 50GB/s [the network of the hardware file, else its "
               "interconnect]",

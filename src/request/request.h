@@ -90,7 +90,7 @@ struct Request {
   Text router;
   Count prefill_replicas, decode_replicas;
   Text decode_hw, decode_plan;
-  Text kv_link, kv_transfer;
+  Text kv_link, kv_transfer, kv_tier;
   bool operator==(const Request&) const = default;
 };
 

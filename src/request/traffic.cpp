@@ -45,6 +45,10 @@ double burstiness_value(const std::string& text) {
       fmt::format("`burstiness`: {} is no number between {} and {:.0f}, nor inf", quote(text), kLeast, kMost));
 }
 
+serving::EngineKind kind_of(const serving::EngineChoices& engine) {
+  return serving::parse_engine_kind(std::string_view(engine.engine).substr(0, engine.engine.find('@')));
+}
+
 // What has no effect beside the rest, or lacks what would give it one.
 void check_traffic(const Request& q, const serving::EngineChoices& engine) {
   std::vector<graph::Problem> broken;
@@ -75,10 +79,11 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
   const bool one = apart ? *q.prefill_replicas == 1 && *q.decode_replicas == 1 : q.replicas.value_or(1) == 1;
   refuse(q.router && one && q.dp.value_or(1) == 1 && !q.devices, "`router`: there is one replica",
          "give `replicas` as well, or leave it out");
+  refuse(q.kv_tier && (q.prefix_caching == "off" || kind_of(engine) == serving::EngineKind::llama_cpp),
+         "`kv-tier`: without prefix caching nothing that is kept is found again");
   refuse(q.kv_blocks && q.kv_utilisation, "`kv-blocks` and `kv-utilisation` both say how large the KV cache is",
          "leave one of them out");
-  const serving::EngineKind kind =
-      serving::parse_engine_kind(std::string_view(engine.engine).substr(0, engine.engine.find('@')));
+  const serving::EngineKind kind = kind_of(engine);
   refuse(q.admission && kind != serving::EngineKind::trtllm,
          fmt::format("`admission` is of TensorRT-LLM, and the engine is {}", name(kind)));
   refuse(q.recv_interval && kind != serving::EngineKind::sglang,
@@ -98,6 +103,7 @@ serving::Replicas replicas_of(const Request& q) {
       throw Error::bad_input(fmt::format("`kv-link`: cannot read {}", quote(*q.kv_link)), "`kv-link` 50GB/s");
     }
   }
+  if (q.kv_tier) r.tiers = serving::parse_kv_tiers(*q.kv_tier);
   if (q.kv_transfer) {
     constexpr std::array<std::string_view, 2> kNames = {"after", "per-layer"};
     r.kv_per_layer = named("kv-transfer", *q.kv_transfer, kNames) == 1;

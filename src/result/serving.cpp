@@ -1,10 +1,14 @@
 #include "result/serving.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
 #include "result/generation.h"
 #include "serving/trace_file.h"
 
@@ -140,6 +144,15 @@ Type serving_inputs(Fields<Serving> f) {
       .of("kv_bytes_per_token", "that are sent of a prompt; null: none are",
           [](const I& i) { return i.deployed->deployment.transfer.per_token; })
       .when(apart)
+      .of("kv_tiers", "where keys and values stay beside the cache, as text; null: nowhere",
+          [](const I& i) {
+            std::vector<std::string> all;
+            for (const serving::KvTier& t : i.deployed->deployment.pool.tiers) {
+              all.push_back(fmt::format("{} {} {}", t.name, format_bytes(t.size), format_bandwidth(*t.rate)));
+            }
+            return join(all, ", ");
+          })
+      .when([](const I& i) { return !i.deployed->deployment.pool.tiers.empty(); })
       .of<&I::traffic>("traffic", "what was sent")
       .of("slo", "what was promised, as text; null: nothing", [](const I& i) { return serving::text_of(i.slo); })
       .when([](const I& i) { return !i.slo.empty(); });
@@ -154,7 +167,8 @@ Type ttft_causes(Fields<Measured> f) {
   return f
       .of("queue", "the front end, waiting for a seat, or for the step that was under way",
           [](const C& c) { return at(c, Cause::queue); })
-      .of("kv", "waiting for blocks of the KV cache", [](const C& c) { return at(c, Cause::kv); })
+      .of("kv", "waiting for blocks of the KV cache, or for what is read from `kv-tier`",
+          [](const C& c) { return at(c, Cause::kv); })
       .of("budget: token budget", "waiting for a share of a step's tokens",
           [](const C& c) { return at(c, Cause::budget); })
       .of("prefill", "what the steps of its prompt take by themselves",
@@ -258,7 +272,9 @@ Type fields_of(Fields<Measured> f) {
       .of<&M::summary, &S::rejected>("rejected", "requests that found `max_queue` of them waiting")
       .of<&M::summary, &S::classes>("classes", "the same of each class of requests; empty: there is one")
       .of<&M::summary, &S::preemptions>("preemptions", "requests that lost their blocks and were computed again")
-      .of<&M::summary, &S::prefix_hit_share>("prefix_hit_share: prefix hits", "of prompt tokens, that the cache had")
+      .of<&M::summary, &S::prefix_hit_share>("prefix_hit_share: prefix hits",
+                                             "of prompt tokens, that the cache had, or `kv-tier`")
+      .of<&M::summary, &S::tier_hit_share>("tier_hit_share: read from tiers", "… of these `kv-tier`")
       .group<&causes>("causes", "what time passes with")
       .of<&M::summary, &S::mean_batch>("mean_batch", "sequences in a step, over the time that steps run")
       .of<&M::summary, &S::mean_waiting>("mean_waiting: waiting on the mean", "… and sequences that wait")

@@ -112,6 +112,9 @@ Served::Served(const request::Request& request, request::Sources& sources, const
                     "wait until these have ended (`max-batched-tokens` {}, or `chunked-prefill` on)",
                     longest, s.max_batched_tokens, beside - 1, longest + beside + 64));
   }
+  if (!deployed_->slower.empty()) {
+    result.notes.push_back("nothing is read from " + deployed_->slower + ": to compute a prompt again takes less");
+  }
   if (!deployed_->adapted.empty()) {
     result.notes.push_back("the engine would not start with its defaults: taken are " + deployed_->adapted);
   }

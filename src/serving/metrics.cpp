@@ -187,7 +187,7 @@ double queue_growth(const Run& run) {
 Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   Summary s;
   std::vector<double> ttft, tpot, e2e;
-  double input = 0, output = 0, prompts = 0, reused = 0, met = 0;
+  double input = 0, output = 0, prompts = 0, reused = 0, fetched = 0, met = 0;
   double causes = 0;
   struct Times {
     std::vector<double> ttft, tpot, e2e;
@@ -208,6 +208,7 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
     output += d(r.output);
     prompts += d(r.input);
     reused += d(r.reused);
+    fetched += d(r.fetched);
     for (std::size_t i = 0; i < r.causes.size(); ++i) {
       s.ttft_causes[i] += r.causes[i];
       causes += r.causes[i];
@@ -255,6 +256,7 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   s.met_share = met / std::max(1.0, d(s.requests + s.rejected));
   s.preemptions = run.preemptions;
   s.prefix_hit_share = prompts > 0 ? reused / prompts : 0;
+  s.tier_hit_share = prompts > 0 ? fetched / prompts : 0;
   s.kv_peak_share = run.kv_peak_share;
   if (run.busy > 0) {
     s.kv_mean_share = run.kv_seconds / run.busy;

@@ -73,7 +73,8 @@ struct Summary {
   std::int64_t rejected = 0;
   std::vector<ClassSummary> classes;  // none: all are alike
   std::int64_t preemptions = 0;
-  double prefix_hit_share = 0;  // of prompt tokens
+  double prefix_hit_share = 0;  // of prompt tokens, from tiers as well
+  double tier_hit_share = 0;    // … from these alone
   double kv_peak_share = 0;
   double kv_mean_share = 0;
   double busy_share = 0;

@@ -48,6 +48,7 @@ void Scheduler::plan(Step& step) {
   step.clear();
   ++steps_;
   receive();
+  fetch();
   switch (settings_.kind) {
     case EngineKind::vllm: Vllm::plan(*this, step); break;
     case EngineKind::sglang: Sglang::plan(*this, step); break;
@@ -72,6 +73,29 @@ void Scheduler::receive() {
   }
 }
 
+// The first of those that wait, if a tier has more of its prompt than the cache, and there are blocks for it.
+void Scheduler::fetch() {
+  while (!tiers_.empty() && !waiting_.empty() && !waiting_.front()->remote && !waiting_.front()->looked) {
+    Sequence& s = *waiting_.front();
+    if (seats() <= 0) return;
+    s.looked = true;
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < tiers_.size(); ++i) {
+      const std::int64_t tokens = s.shares ? tiers_[i]->find(s.content, s.known() - 1) : 0;
+      if (tokens > most) s.tier = i;
+      most = std::max(most, tokens);
+    }
+    const std::int64_t there = most / settings_.block_size;
+    const KvCache::Hit hit = find(s);
+    if (there <= hit.blocks || there - hit.blocks + hit.queued > cache_.free()) return;
+    waiting_.pop_front();
+    if (hit.blocks > 0) cache_.hold(s.content, hit.blocks, s.held);
+    cache_.take(there - hit.blocks, s.held);
+    s.fetched = (there - hit.blocks) * settings_.block_size;
+    incoming_.push_back(&s);
+  }
+}
+
 Sequence* Scheduler::next() {
   if (waiting_.empty() || waiting_.front()->remote) return nullptr;
   blocked_ = Cause::queue;
@@ -80,6 +104,12 @@ Sequence* Scheduler::next() {
 
 void Scheduler::join(Sequence& sequence) {
   std::erase(incoming_, &sequence);
+  if (!sequence.remote && !sequence.admitted && sequence.fetched > 0) {
+    cache_.publish(sequence.content, sequence.held.blocks * settings_.block_size, sequence.held);
+    cache_.release(sequence.held);
+    queue(sequence, true);
+    return;
+  }
   running_.push_back(&sequence);
 }
 
@@ -87,6 +117,7 @@ void Scheduler::leave(const std::vector<Sequence*>& ended) {
   for (Sequence* s : ended) {
     const bool session = workload_->requests[static_cast<std::size_t>(s->request)].session;
     if (session) cache_.publish(s->content, s->computed, s->held);
+    for (KvStore* tier : tiers_) tier->keep(s->content, s->computed);
     cache_.release(s->held);
     if (s->slot >= 0) {
       Slot& slot = slots_[static_cast<std::size_t>(s->slot)];

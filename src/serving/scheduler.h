@@ -14,6 +14,7 @@
 
 #include "serving/engine.h"
 #include "serving/kv_cache.h"
+#include "serving/kv_tier.h"
 #include "serving/workload.h"
 
 namespace llmperf::serving {
@@ -37,8 +38,11 @@ struct Sequence {
   std::int32_t under_way = 0;  // steps that run with some of it: of a pipeline several may have pieces of its prompt
   bool flying = false;         // nothing of it may be computed until one of these ends
   bool admitted = false;
-  bool remote = false;     // its prompt was computed elsewhere, and has to be sent here
-  std::int32_t slot = -1;  // llama.cpp
+  bool remote = false;       // its prompt was computed elsewhere, and has to be sent here
+  bool looked = false;       // for its prompt in the tiers
+  std::int64_t fetched = 0;  // tokens of its prompt that are read from one; they are the last of those that it holds
+  std::size_t tier = 0;      // … which it is
+  std::int32_t slot = -1;    // llama.cpp
   KvCache::Held held = {};
   std::vector<Segment> content = {};  // of all of its tokens; the last one has no end
   bool shares = false;                // some of it is, or may become, others'
@@ -80,6 +84,8 @@ class Scheduler {
   const KvCache& cache() const { return cache_; }
   const std::vector<Sequence*>& running() const { return running_; }
   const std::deque<Sequence*>& waiting() const { return waiting_; }
+  // What the cache lets go of stays in these, which must outlive it.
+  void set_tiers(std::vector<KvStore*> tiers) { tiers_ = std::move(tiers); }
 
   // Fills in what a request's sequence begins with.
   Sequence make(std::int32_t request, Seconds arrived) const;
@@ -111,8 +117,8 @@ class Scheduler {
   // and that it was taken so many times before the one that is planned. None of the sequences may end by then.
   std::int64_t steps_with_room(std::int64_t limit) const;
   void advance(std::int64_t steps);
-  // Remote sequences that a plan has taken blocks for, and whose keys and values are to be sent; they join once these
-  // are there.
+  // Sequences that a plan has taken blocks for, and whose keys and values are to be sent, or read from a tier; they
+  // join once these are there, or wait again with what the cache then has of them.
   const std::vector<Sequence*>& incoming() const { return incoming_; }
   void join(Sequence& sequence);
 
@@ -130,6 +136,7 @@ class Scheduler {
   }
   void land(const Piece& piece);
   void receive();
+  void fetch();
   // To the front or the end of those of its priority.
   void queue(Sequence& sequence, bool to_front);
   // The first of those that wait, if there is a seat for it and its prompt is computed here.
@@ -162,6 +169,7 @@ class Scheduler {
   std::vector<Sequence*> running_;  // in the order in which they were admitted
   std::deque<Sequence*> waiting_;
   std::vector<Sequence*> incoming_;
+  std::vector<KvStore*> tiers_;
   Cause blocked_ = Cause::queue;
   // SGLang.
   double token_ratio_;       // of max_tokens, that is reserved for those that run

@@ -122,6 +122,8 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
   const std::int64_t blocks = s.kv_blocks.value_or(d_.kv.tokens_of(length) / s.block_size);
   d_.cost = std::make_shared<const estimate::StepCost>(setup);
   const graph::Plan& plan = setup.execution.plan;
+  Deployment& deployment = d_.deployment;
+  deployment.router = replicas.router;
   Pool pool{.settings = s,
             .cost = [cost = d_.cost](const estimate::StepShape& shape) { return (*cost)(shape); },
             .blocks = blocks,
@@ -135,14 +137,32 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
       return estimate::StepTime{t.latency + each * d(tokens), t.interval + each * d(tokens)};
     };
   }
+  deployment.transfer.per_token = kv_per_token(setup);
+  for (KvTier tier : replicas.tiers) {
+    const hardware::Device& device = *setup.device;
+    std::optional<BytesPerSecond> link =
+        device.host_link ? std::optional(device.host_link->per_direction) : std::nullopt;
+    if (tier.shared() && device.network) link = device.network->per_direction;
+    if (!tier.rate && link) tier.rate = *link * d(plan.devices() / plan.data);
+    if (!tier.rate) {
+      throw Error::bad_input(fmt::format("`kv-tier`: {} has no link to the {}", device.name, tier.name),
+                             fmt::format("`kv-tier` {}:200GB:25GB/s says its rate", tier.name));
+    }
+    // Of a prompt as long as a step; where reading takes longer than that it is computed again.
+    const estimate::Chunk whole{s.max_batched_tokens, 0};
+    const Seconds again = pool.cost({.chunks = {&whole, 1}}).interval / d(whole.tokens);
+    if (deployment.transfer.per_token / *tier.rate < again) {
+      pool.tiers.push_back(tier);
+    } else {
+      d_.slower += (d_.slower.empty() ? "" : ", ") + tier.name;
+    }
+  }
   // Ranks that share experts step together; others are replicas of their own.
   if (plan.expert > 1) {
     pool.ranks = plan.data;
   } else {
     pool.replicas *= plan.data;
   }
-  Deployment& deployment = d_.deployment;
-  deployment.router = replicas.router;
   if (setup.draft) {
     deployment.drafts = setup.draft->tokens;
     deployment.acceptance = setup.draft->acceptance;
@@ -150,6 +170,7 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
   d_.devices = replicas.count * plan.devices();
   if (replicas.prefill || replicas.decode) {
     deployment.decode = pool;
+    deployment.decode->tiers.clear();  // what it is sent is kept where it was computed
     pool.replicas = replicas.prefill.value_or(1) * (pool.replicas / replicas.count);
     deployment.decode->replicas = replicas.decode.value_or(1) * (deployment.decode->replicas / replicas.count);
     const hardware::Device& device = *setup.device;

@@ -44,6 +44,7 @@ struct Replicas {
   std::optional<BytesPerSecond> kv_link;  // of a device, one way; none: the network's, else the interconnect's
   Seconds kv_latency{};
   bool kv_per_layer = false;
+  std::vector<KvTier> tiers = {};
   Seconds per_prompt_token{};  // of what a prompt has beside the language model: a tower that sees its images
   bool operator==(const Replicas&) const = default;
 };
@@ -56,6 +57,7 @@ struct Deployed {
   std::shared_ptr<const estimate::StepCost> cost;
   std::int64_t devices = 1;         // of all replicas
   std::int64_t decode_devices = 0;  // of these, that decode alone
+  std::string slower = {};          // tiers that nothing is read from, since to compute it again takes less
   std::string adapted = {};  // what of the engine's defaults it would not start with, and what is taken; empty: nothing
 };
 // `sequence_tokens`: of the sequences that are sent, whose share of windows and states says how many tokens they hold

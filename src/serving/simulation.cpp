@@ -23,7 +23,7 @@ constexpr std::uint64_t kDraftStreams = std::uint64_t{1} << 32;  // beside those
 class Replica {
  public:
   Replica(const Pool& pool, const Deployment& deployment, const Workload& workload, std::int32_t index, Run& run,
-          const RunOptions& options)
+          const RunOptions& options, std::vector<KvStore*> tiers)
       : pool_(&pool),
         deployment_(&deployment),
         scheduler_(of_all_ranks(pool.settings, pool.ranks), workload, pool.blocks * pool.ranks, deployment.drafts),
@@ -31,7 +31,10 @@ class Replica {
         run_(&run),
         timeline_(options.timeline),
         gaps_(options.gaps),
-        random_(options.seed, kDraftStreams + static_cast<std::uint64_t>(index)) {}
+        random_(options.seed, kDraftStreams + static_cast<std::uint64_t>(index)),
+        tier_free_(tiers.size()) {
+    scheduler_.set_tiers(std::move(tiers));
+  }
 
   const Scheduler& scheduler() const { return scheduler_; }
   Sequence make(std::int32_t request, Seconds now) const { return scheduler_.make(request, now); }
@@ -313,12 +316,16 @@ class Replica {
     const KvTransfer& t = deployment_->transfer;
     for (Sequence* s : scheduler_.incoming()) {
       if (std::ranges::find(arriving_, s, &std::pair<double, Sequence*>::second) != arriving_.end()) continue;
-      double seconds = (t.per_token * d(s->input) / t.rate).value;
-      if (t.per_layer) seconds /= d(t.layers);
-      link_free_ = std::max(link_free_, now) + seconds;
+      const bool fetches = s->fetched > 0;
+      const BytesPerSecond rate = fetches ? *pool_->tiers[s->tier].rate : t.rate;
+      double seconds = (t.per_token * d(fetches ? s->fetched : s->input) / rate).value;
+      if (t.per_layer && !fetches) seconds /= d(t.layers);
+      double& free = fetches ? tier_free_[s->tier] : link_free_;
+      free = std::max(free, now) + seconds;
+      const double there = free + (fetches ? 0 : t.latency.value);
       settle_clocks(*s);
-      s->causes[static_cast<std::size_t>(Cause::kv)] += link_free_ + t.latency.value - now;
-      arriving_.emplace_back(link_free_ + t.latency.value, s);
+      s->causes[static_cast<std::size_t>(Cause::kv)] += there - now;
+      arriving_.emplace_back(there, s);
     }
   }
 
@@ -327,6 +334,7 @@ class Replica {
     if (r.first.value == 0) r.first = s.first;
     r.last = s.last;
     r.reused += s.reused;
+    r.fetched += s.fetched;
     r.preemptions += s.preemptions;
     r.replica = index_;
     if (s.first.value == 0) return;  // which came from elsewhere
@@ -379,6 +387,7 @@ class Replica {
   double stage_free_ = 0;
   double wake_ = 0;
   double link_free_ = 0;
+  std::vector<double> tier_free_;
   double logged_ = 0;
   std::int64_t unseen_steps_ = 0;  // of decode, since it looked for new requests
   bool pending_ = false;           // a plan may find something to do
@@ -410,7 +419,8 @@ class Simulation {
     // In a closed loop those that are let go are sent; in an open one each at its time, if the loop lets it.
     while (sent_ < std::min(at_once, requests)) send(workload_->open ? workload_->requests[sent_].sent.value : 0.0);
     // What ends at one replica may send something to another.
-    const bool coupled = all_.size() > 1 && (workload_->concurrency || deployment_->decode);
+    const bool pooled = std::ranges::any_of(deployment_->pool.tiers, &KvTier::shared);
+    const bool coupled = all_.size() > 1 && (workload_->concurrency || deployment_->decode || pooled);
     std::vector<Sequence*> ended;
     std::int64_t events = 0;
     while (true) {
@@ -460,9 +470,20 @@ class Simulation {
   };
 
   void add_pool(const Pool& pool, std::int32_t first, std::vector<Replica*>& list) {
+    std::vector<KvStore*> first_stores;  // a pool over the network is one for all replicas
     for (std::int64_t i = 0; i < pool.replicas; ++i) {
       const auto index = first + static_cast<std::int32_t>(i);
-      all_.push_back(std::make_unique<Replica>(pool, *deployment_, *workload_, index, run_, *options_));
+      std::vector<KvStore*> tiers;
+      for (std::size_t t = 0; t < pool.tiers.size(); ++t) {
+        if (i == 0 || !pool.tiers[t].shared()) {
+          const double tokens = pool.tiers[t].size / deployment_->transfer.per_token;
+          stores_.push_back(std::make_unique<KvStore>(static_cast<std::int64_t>(tokens)));
+          if (i == 0) first_stores.push_back(stores_.back().get());
+        }
+        tiers.push_back(pool.tiers[t].shared() ? first_stores[t] : stores_.back().get());
+      }
+      all_.push_back(
+          std::make_unique<Replica>(pool, *deployment_, *workload_, index, run_, *options_, std::move(tiers)));
       list.push_back(all_.back().get());
     }
   }
@@ -588,6 +609,7 @@ class Simulation {
   const Workload* workload_;
   const RunOptions* options_;
   Run run_;
+  std::vector<std::unique_ptr<KvStore>> stores_;
   std::vector<std::unique_ptr<Replica>> all_;
   std::vector<Replica*> prompts_, decodes_;
   std::vector<Sequence> sequences_;  // with disaggregation those of decode behind those of prompts

@@ -31,6 +31,8 @@ struct Pool {
   std::int64_t replicas = 1;
   std::int64_t ranks = 1;   // data-parallel ranks of a replica that step together; blocks are those of one
   std::int64_t stages = 1;  // of a pipeline, each of which works on a step of its own
+  // Beside the cache, with their rates; tokens of all of them that a byte holds are KvTransfer's.
+  std::vector<KvTier> tiers = {};
 };
 
 // How keys and values get from the replicas of prompts to those of decode.
@@ -56,7 +58,8 @@ struct Served {
   Seconds sent{}, first{}, last{};
   std::int64_t input = 0;
   std::int64_t output = 0;
-  std::int64_t reused = 0;  // tokens of the prompt that the cache had
+  std::int64_t reused = 0;   // tokens of the prompt that the cache had, or a tier
+  std::int64_t fetched = 0;  // … of these a tier
   std::int32_t preemptions = 0;
   std::int32_t replica = 0;
   Causes causes = {};     // of its TTFT, in seconds

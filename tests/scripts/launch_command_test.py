@@ -12,7 +12,7 @@ DENSE = ["-m", "qwen3-8b", "--hw", "h100-sxm"]
 EXPERTS = ["-m", "qwen3-30b-a3b", "--hw", "h100-sxm"]
 DEEPSEEK = ["-m", "deepseek-v3", "--hw", "h200-sxm"]
 ANSWERS = [
-    ("vllm", DENSE), ("vllm", [*DENSE, "--tp", "2"]), ("vllm", [*DENSE, "--dp", "2"]), ("vllm", [*DENSE, "--pp", "2"]),
+    ("vllm", DENSE), ("vllm", [*DENSE, "--tp", "2"]), ("vllm", [*DENSE, "--dp", "2"]), ("vllm", [*DENSE, "--pp", "2", "--kv-tier", "host:64GiB"]),
     ("vllm", [*DENSE, "--max-seqs", "64", "--max-batched-tokens", "4096"]), ("vllm", [*DENSE, "--max-model-len", "8192"]),
     ("vllm", [*DENSE, "--kv", "fp8", "--weights", "fp8"]), ("vllm", [*DENSE, "--weights", "awq", "--activations", "fp16"]),
     ("vllm", [*DENSE, "--block-size", "32", "--kv-utilisation", "0.85"]), ("vllm", [*DENSE, "--kv-blocks", "5000"]),
@@ -21,7 +21,7 @@ ANSWERS = [
     ("vllm", [*EXPERTS, "--tp", "2", "--dp", "2", "--ep", "4"]), ("vllm", [*DEEPSEEK, "--dp", "8", "--ep", "8"]),
     ("vllm", [*DEEPSEEK, "--tp", "8", "--draft", "mtp:2", "--accept", "0.8"]), ("vllm", ["-m", "gpt-oss-20b", "--hw", "h100-sxm"]),
     ("vllm", ["-m", "llama-3.1-8b", "--hw", "mi300x"]), ("vllm", ["-m", "llama-3.1-8b", "--hw", "l40s", "--kv", "fp8"]),
-    ("sglang", DENSE), ("sglang", [*DENSE, "--tp", "2", "--block-size", "64"]), ("sglang", [*DENSE, "--dp", "2", "--kv", "fp8"]),
+    ("sglang", [*DENSE, "--max-queue", "40"]), ("sglang", [*DENSE, "--tp", "2", "--block-size", "64", "--kv-tier", "host:100GB"]), ("sglang", [*DENSE, "--dp", "2", "--kv", "fp8"]),
     ("sglang", [*EXPERTS, "--tp", "4", "--ep", "2", "--prefix-caching", "off"]), ("sglang", [*DENSE, "--chunked-prefill", "off"]),
     ("sglang", [*DEEPSEEK, "--dp", "8", "--ep", "8", "--max-seqs", "64", "--draft", "mtp:3", "--accept", "0.8"]),
     ("trtllm", DENSE), ("trtllm", [*DENSE, "--tp", "2", "--chunked-prefill", "on"]),
@@ -57,6 +57,16 @@ class Launch(ProgramTest):
                 # And so the answer: all that is measured.
                 for key in ("ttft_s", "tpot_s", "e2e_s", "duration_s", "requests_per_second", "kv"):
                     self.assertEqual(back[key], answer[key], (key, command))
+
+    def test_priorities_switch_the_engines_queue(self):
+        classes = ("--classes", "chat:3; batch:1 input=4k priority=1")
+        for engine, flags in (("vllm", ["--scheduling-policy priority"]),
+                              ("sglang", ["--enable-priority-scheduling", "--schedule-low-priority-values-first"])):
+            command = self.output("serve", *DENSE, "--engine", engine, *classes, "--emit", engine)
+            for flag in flags:
+                self.assertIn(flag, command)
+            back = self.json("serve", "--from", command, "--hw", "h100-sxm", *TRAFFIC)
+            self.assertFalse([note for note in back["notes"] if "not used" in note], command)
 
     def test_a_search_writes_the_command_of_its_best(self):
         words = ["capacity", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--tp", "1,2", "--rate", "40", "--requests", "200",

@@ -161,6 +161,21 @@ class Metrics(Serve):
         self.assertEqual(self.json(*SMALL)["prefix_hit_share"], 0)
         self.assertGreater(self.json(*SMALL, "--turns", "4")["prefix_hit_share"], 0.2)
 
+    def test_tiers_keep_what_the_cache_lets_go_of(self):
+        words = ("serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--rate", "2", "--requests", "400", "--turns", "4", "--input", "1500",
+                 "--output", "100", "--max-model-len", "16k", "--kv-blocks", "4000")
+        alone, host, slow = (self.json(*words, *more) for more in ((), ("--kv-tier", "host:400GB"), ("--kv-tier", "pool:1TB:1GB/s")))
+        self.assertLess(alone["prefix_hit_share"], 0.1)
+        self.assertEqual(alone["inputs"]["kv_tiers"], None)
+        self.assertIn("host 400 GB", host["inputs"]["kv_tiers"])
+        self.assertGreater(host["tier_hit_share"], 0.4)
+        self.assertGreaterEqual(host["prefix_hit_share"], host["tier_hit_share"])
+        self.assertLess(host["ttft_s"]["mean"], alone["ttft_s"]["mean"])
+        # 131,072 bytes of a token take 131 us there, and to compute it a fifth of that.
+        self.assertEqual(slow["ttft_s"], alone["ttft_s"])
+        self.assertTrue(any("pool" in note for note in slow["notes"]))
+        self.assert_bad_input((*words, "--kv-tier", "nvme:1TB"), "--kv-tier", "nvme")
+
     def test_overload_has_no_time_to_a_first_token(self):
         words = [*LLAMA, "--rate", "500", "--requests", "2000", "--output", "64"]
         document = self.json(*words)

@@ -980,6 +980,9 @@ def serve(
     decode_plan: Optional[Text] = None,
     # … on devices of their own
     decode_hw: Optional[Text] = None,
+    # where keys and values stay that the cache lets go of: host:200GB of a replica, nvme:2TB:6GB/s, pool:10TB of all of
+    # them, at the rate of the device's links unless one is said
+    kv_tier: Optional[Text] = None,
     # … over a link of so much per device and direction, 50GB/s [the network of the hardware file, else its
     # interconnect]
     kv_link: Optional[Text] = None,
@@ -1141,6 +1144,9 @@ def capacity(
     decode_plan: Optional[Text] = None,
     # … on devices of their own
     decode_hw: Optional[Text] = None,
+    # where keys and values stay that the cache lets go of: host:200GB of a replica, nvme:2TB:6GB/s, pool:10TB of all of
+    # them, at the rate of the device's links unless one is said
+    kv_tier: Optional[Text] = None,
     # … over a link of so much per device and direction, 50GB/s [the network of the hardware file, else its
     # interconnect]
     kv_link: Optional[Text] = None,

@@ -242,7 +242,8 @@ Fields engine_fields(const Serving& r) {
           Share{d(s.rejected) / std::max(1.0, d(s.rejected + s.requests))}, Count(*r.deployed->settings.max_queue));
   }
   f.add("preemptions", format_count(d(s.preemptions)));
-  f.add("prefix hits", format_share(s.prefix_hit_share) + " of prompt tokens");
+  f.add("prefix hits", "{} of prompt tokens{}", Share{s.prefix_hit_share},
+        s.tier_hit_share > 0 ? fmt::format(", {} from tiers", Share{s.tier_hit_share}) : "");
   return f;
 }
 
