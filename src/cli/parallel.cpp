@@ -120,6 +120,7 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   if (!choices.weights) choices.weights = space.training ? request::trained_weights(file.decoder) : file.weights;
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans
   choices.serving = request::serving_of(f.request);
+  choices.price = request::price_of(f.request, device, sources, request::Unused::refused);
   if (file.stored) choices.stored = &file.stored->layout;
   const estimate::Setup setup = estimate::make_setup(file.decoder, device, choices);
   if (setup.execution.weights.gguf) {
@@ -207,7 +208,8 @@ void describe_parallel(Command& command) {
   }
   command.add("--symbolic", flags.symbolic, "formulas of each strategy instead, for one layer of a dense model");
   command.add("--top", flags.top, kShownPlans, "N", "plans to show [all; 20 with --runtime]");
-  for (const char* field : {"weights", "kv", "activations", "options", "reserve", "embedding", "devices-per-node"}) {
+  for (const char* field :
+       {"weights", "kv", "activations", "options", "reserve", "embedding", "devices-per-node", "price"}) {
     command.add(field, r);
   }
 }

@@ -880,22 +880,13 @@ namespace {
                                                  : fmt::format("`hw` {} `tp` {}", join(meant, " or "), count));
 }
 
-// Of the device, or of all that are listed. One that a file of prices leaves out is a mistake, but not in a sweep.
+// Of the device, or of all that are listed.
 std::optional<estimate::HourPrice> choose_price(const Resolved& r, Sources& sources, Unused unused) {
-  const auto of = [&](const hardware::Device& device) -> std::optional<estimate::HourPrice> {
-    if (!r.asked.price) return estimate::hour_price(device);
-    if (auto given = parse_price(*r.asked.price)) return given;
-    const auto prices = sources.prices(*r.asked.price);
-    if (const auto at = prices.find(device.name); at != prices.end()) return at->second;
-    if (unused == Unused::taken) return std::nullopt;
-    std::vector<std::string> names;
-    for (const auto& [name, price] : prices) names.push_back(name);
-    throw Error::bad_input(fmt::format("`price`: {} has no price of {}", *r.asked.price, device.name),
-                           name_hint(device.name, names));
-  };
-  if (r.cards.empty()) return of(r.device);
+  if (r.cards.empty()) return price_of(r.asked, r.device, sources, unused);
   std::vector<std::optional<estimate::HourPrice>> all;
-  for (const std::unique_ptr<Listed>& card : r.cards) all.push_back(of(card->device));
+  for (const std::unique_ptr<Listed>& card : r.cards) {
+    all.push_back(price_of(r.asked, card->device, sources, unused));
+  }
   return estimate::mean_price(all);
 }
 
@@ -920,6 +911,19 @@ Request on_engine(const Request& request, const Resolved& r, const std::string& 
 }
 
 }  // namespace
+
+std::optional<estimate::HourPrice> price_of(const Request& request, const hardware::Device& device, Sources& sources,
+                                            Unused unused) {
+  if (!request.price) return estimate::hour_price(device);
+  if (auto given = parse_price(*request.price)) return given;
+  const auto prices = sources.prices(*request.price);
+  if (const auto at = prices.find(device.name); at != prices.end()) return at->second;
+  if (unused == Unused::taken) return std::nullopt;
+  std::vector<std::string> names;
+  for (const auto& [name, price] : prices) names.push_back(name);
+  throw Error::bad_input(fmt::format("`price`: {} has no price of {}", *request.price, device.name),
+                         name_hint(device.name, names));
+}
 
 std::optional<hardware::RuntimeProfile> choose_training_profile(const Request& request, const std::string& hw,
                                                                 const hardware::Device& device, Sources& sources) {

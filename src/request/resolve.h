@@ -90,6 +90,9 @@ Error infeasible(const Resolved& resolved, const estimate::TrainingEstimate& est
 
 // ---- The passes that other commands share.
 
+// What an hour of the device costs. One that a file of prices leaves out is a mistake, but not in a sweep.
+std::optional<estimate::HourPrice> price_of(const Request& request, const hardware::Device& device, Sources& sources,
+                                            Unused unused);
 // The profile that the request names for a device, asked for as `hw`, and its weights; nothing for "none".
 std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, const std::string& hw,
                                                        const hardware::Device& device, bool gguf,

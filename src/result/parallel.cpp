@@ -64,6 +64,16 @@ Type parallel_inputs(Fields<ParallelStudy> f) {
           [](const I& i) { return hardware::format_runtime_options(i.setup->execution.runtime); });
 }
 
+double ParallelPlan::tokens_per_second() const {
+  const estimate::SearchSpace& s = study->space;
+  return static_cast<double>(s.batch * (s.decode ? 1 : s.sequence)) / cost().time.value;
+}
+std::optional<double> ParallelPlan::cost_per_million_tokens() const {
+  if (!cost().fits || !study->setup->price) return std::nullopt;
+  const double hour = study->setup->price->amount * static_cast<double>(plan().devices());
+  return hour / 3600 / tokens_per_second() * 1e6;
+}
+
 Type plan_memory(Fields<ParallelPlan> f) {
   using M = ParallelPlan;
   using C = estimate::PlanCost;
@@ -107,12 +117,10 @@ Type fields_of(Fields<ParallelPlan> f) {
       .when(fits)
       .of<&P::cost, &C::mfu>("mfu", "of training")
       .when([](const P& p) { return p.cost().fits && p.study->space.training; })
-      .of("tokens_per_second", "of all devices",
-          [](const P& p) {
-            const estimate::SearchSpace& s = p.study->space;
-            return static_cast<double>(s.batch * (s.decode ? 1 : s.sequence)) / p.cost().time.value;
-          })
+      .of<&P::tokens_per_second>("tokens_per_second", "of all devices")
       .when(fits)
+      .of<&P::cost_per_million_tokens>("cost_per_million_tokens",
+                                       "by the price of all devices, in its currency; null without one, or when false")
       .json<&P::band>("step_band", "how sure `step_s` is, where a profile predicts it; else null")
       .json("sent_bytes", "by one device in a step", [](const P& p) { return p.communication().sent_bytes(); })
       .row<&sent<K::all_reduce>>("all_reduce_bytes", "sent by one device")
@@ -142,6 +150,8 @@ Type fields_of(Fields<ParallelStudy> f) {
                      "of them, those as fast as the first within the mean error of predictions: their order "
                      "is within the noise; 0: no error is known")
       .of("capacity_bytes", "memory of one device", [](const S& s) { return *s.setup->device->dram().capacity; })
+      .of("currency", "of costs; null without a price", [](const S& s) { return s.setup->price->currency; })
+      .when([](const S& s) { return s.setup->price.has_value(); })
       .of<&plans_of>("plans", "best first")
       .of<&S::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
 }

@@ -32,6 +32,9 @@ struct ParallelPlan {
   std::optional<estimate::Band> noise() const;
   std::optional<BandOf> band() const { return band_of(noise(), cost().time); }
 
+  double tokens_per_second() const;  // of all devices
+  // In the currency of the devices' price; nothing without one, and of a plan that does not fit.
+  std::optional<double> cost_per_million_tokens() const;
   // The plan with what training adds to it.
   std::string name() const;
   // What each axis divides, inside attention / outside it.

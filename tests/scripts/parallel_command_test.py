@@ -15,6 +15,17 @@ class Parallel(ProgramTest):
     def document(self, words):
         return json.loads(self.output(*words, "--json"))
 
+    def test_a_plan_costs_what_its_devices_do_while_it_takes_its_tokens(self):
+        words = ("parallel", "-m", "llama-3-8b", "--hw", "h100-sxm", "--devices", "4", "--batch", "8", "--seq", "512")
+        document = self.json(*words, "--price", "3EUR")
+        self.assertEqual(document["currency"], "EUR")
+        for plan in document["plans"]:
+            if plan["fits"]:
+                self.assertAlmostEqual(plan["cost_per_million_tokens"], 4 * 3 / 3600 * plan["step_s"] / (8 * 512) * 1e6)
+        self.assertIn("EUR/M", self.output(*words, "--price", "3EUR"))
+        free = self.json(*words[:4], "ascend-910b3", *words[5:])  # nobody rents it out
+        self.assertEqual((free["currency"], free["plans"][0]["cost_per_million_tokens"]), (None, None))
+
     def test_plans_are_ranked_by_fit_and_time(self):
         for words in (LLAMA, GPT):
             with self.subTest(words=words):

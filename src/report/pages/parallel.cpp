@@ -28,14 +28,17 @@ const char* step_text(const ParallelStudy& study) {
 
 Table cost_table(const ParallelStudy& study) {
   const std::string order = study.fitting == 0 ? "the smallest" : fmt::format("the fastest {}", step_text(study));
-  return table_of(fmt::format("Plans, {} first (memory of one device)", order), plans_of(study),
-                  study.space.training
-                      ? "rank: #, plan, memory.weight_bytes: weights, memory.gradient_bytes: grads, "
-                        "memory.optimizer_bytes: optim., memory.activation_bytes: activ., memory.total_bytes: total, "
-                        "fits, step_s: step, mfu"
-                      : "rank: #, plan, memory.weight_bytes: weights, memory.kv_cache_bytes: KV cache, "
-                        "memory.activation_bytes: activ., memory.total_bytes: total, fits, step_s: step, "
-                        "tokens_per_second: tokens/s");
+  const auto& price = study.setup->price;
+  const std::string shown =
+      study.space.training
+          ? "rank: #, plan, memory.weight_bytes: weights, memory.gradient_bytes: grads, memory.optimizer_bytes: "
+            "optim., "
+            "memory.activation_bytes: activ., memory.total_bytes: total, fits, step_s: step, mfu"
+          : "rank: #, plan, memory.weight_bytes: weights, memory.kv_cache_bytes: KV cache, memory.activation_bytes: "
+            "activ., memory.total_bytes: total, fits, step_s: step, tokens_per_second: tokens/s";
+  return table_of(
+      fmt::format("Plans, {} first (memory of one device)", order), plans_of(study),
+      shown + (price && !study.space.training ? fmt::format(", cost_per_million_tokens: {}/M", price->currency) : ""));
 }
 
 Table communication_table(const ParallelStudy& study) {
