@@ -37,7 +37,7 @@ FRONT = {
 
 
 # Profiles of training, whose errors are of sites left out, and of one site's runs of models left out.
-TRAINING = (("A100", "PyTorch FSDP", "class-nvidia-ga100-pytorch-fsdp"), ("H100", "PyTorch FSDP, 2023", "class-nvidia-hopper-pytorch-fsdp-2023"),
+TRAINING = (("A100", "PyTorch FSDP, 2023", "class-nvidia-ga100-pytorch-fsdp-2023"), ("H100", "PyTorch FSDP, 2023", "class-nvidia-hopper-pytorch-fsdp-2023"),
             ("H100, H200", "PyTorch FSDP, 2024", "class-nvidia-hopper-pytorch-fsdp"), ("H100, H200", "Megatron core", "class-nvidia-hopper-megatron"),
             ("B200, GB200, GB300", "Megatron core", "class-nvidia-blackwell-megatron"),
             ("GB200, GB300", "Megatron core from 26.06", "class-nvidia-blackwell-megatron-26.06"),

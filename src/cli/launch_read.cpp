@@ -162,6 +162,7 @@ class LaunchReader {
   ShellWords unused_;
   std::string method_;  // of --quantization
   std::string cached_;  // of --hicache-size
+  bool hierarchical_ = false;
   Speculation draft_;
   bool spreads_ = false;          // experts over all devices
   std::int64_t attention_ = 0;    // ranks of dp inside tp; 0: none
@@ -225,8 +226,10 @@ bool LaunchReader::take_switch(const std::string& key, const std::string& value)
     q.kv_tier = "host:" + value + "GiB";
   } else if (key == "hicache-size") {
     cached_ = value;  // GB of each device
-  } else if (key == "kv-offloading-backend" || key == "enable-hierarchical-cache" || key == "enable-hicache") {
+  } else if (key == "kv-offloading-backend") {
     return true;
+  } else if (key == "enable-hierarchical-cache" || key == "enable-hicache") {
+    hierarchical_ = yes;
   } else if (key == "enable-dp-attention") {
     attention_by_dp_ = yes;
   } else if (key == "attn-dp-size" || key == "attention-data-parallel-size") {
@@ -397,10 +400,12 @@ ReadLaunch LaunchReader::finish() {
   spread_experts(model ? &*model : nullptr);
   choose_weights(model ? &*model : nullptr);
   choose_draft();
-  if (!cached_.empty()) {
+  const double each = parse_double(cached_).value_or(0);
+  if (hierarchical_ && each <= 0) unused("--enable-hierarchical-cache (--hicache-size says how much there is)");
+  if (hierarchical_ && each > 0) {
     const request::Request& q = launch_.request;
     const std::int64_t ranks = q.tp ? count_value("`tp`", *q.tp, 1, graph::kMostDevices) : 1;
-    const double all = parse_double(cached_).value_or(0) * d(ranks * q.dp.value_or(1) * q.pp.value_or(1));
+    const double all = each * d(ranks * q.dp.value_or(1) * q.pp.value_or(1));
     launch_.request.kv_tier = fmt::format("host:{:.6g}GB", all);
   }
   if (!unused_.empty()) launch_.notes.push_back("not used of the command: " + join(unused_, ", "));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/list.h"
@@ -148,7 +149,8 @@ void add_switches(const request::Resolved& r, const graph::Plan& plan, EngineKin
       command.remarks.push_back(fmt::format("the tier {} is not in the command: its connector says it", tier.name));
     } else if (sglang) {
       add("--enable-hierarchical-cache");
-      add("--hicache-size", fmt::format("{:.4g}", tier.size.value / 1e9 / d(plan.devices())));  // GB of each device
+      add("--hicache-size",
+          fmt::format("{:.0f}", std::ceil(tier.size.value / 1e9 / d(plan.devices()))));  // GB of each device
     } else {
       add("--kv-offloading-size", fmt::format("{:.6g}", tier.size.value / (1 << 30)));  // GiB of all
     }

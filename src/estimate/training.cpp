@@ -280,7 +280,8 @@ struct Stack {
     if (c.axis == graph::Axis::expert || c.routing.experts > 0) return routing_shows;
     if (c.axis == graph::Axis::ring && c.kind != graph::CollectiveKind::ring_pass) return 1;  // attention waits for it
     if (c.axis == graph::Axis::ring || c.axis == graph::Axis::ulysses) return context_shows;
-    return pieces ? tensor_shows * async_shows : tensor_shows;
+    const bool parted = c.kind == graph::CollectiveKind::all_gather || c.kind == graph::CollectiveKind::reduce_scatter;
+    return pieces && parted ? tensor_shows * async_shows : tensor_shows;
   }
 };
 
@@ -544,7 +545,10 @@ class TrainingPasses {
       if (of_weights) sum.weights += e.time.total * count;
       if (of_layer) host_[kind] += host_time(e.op, o) * count;
     }
-    if (o.shared_beside) hide_beside_shared(pass);
+    if (o.shared_beside) {
+      hide_beside_shared(pass, false, 1);
+      hide_beside_shared(pass, true, o.recomputed_share);
+    }
     // A host that launches more slowly than the device computes is what a layer waits for, or a link to it that takes
     // longer for the layer's input.
     const bool offloads = o.recompute == graph::Recompute::offload && link_.value > 0;
@@ -556,18 +560,18 @@ class TrainingPasses {
     }
   }
   // Shared experts run beside tokens on their way to routed ones and back (Megatron's moe-shared-expert-overlap): what
-  // shows of these is what lasts longer.
-  void hide_beside_shared(Pass& pass) {
+  // shows of these is what lasts longer. What is computed again runs beside what travels again.
+  void hide_beside_shared(Pass& pass, bool again, double share) {
     shared_.assign(pass.layers.size(), Seconds{});
     const auto in_layer = [&](std::size_t i) {
-      return pass.regions[i] == Region::layer &&
-             execution_.model->kinds[static_cast<std::size_t>(pass.ops[i].op.layer_kind)].feed_forward.experts;
+      const graph::Op& op = pass.ops[i].op;
+      return pass.regions[i] == Region::layer && (op.pass == graph::Pass::again) == again &&
+             execution_.model->kinds[static_cast<std::size_t>(op.layer_kind)].feed_forward.experts;
     };
     for (std::size_t i = 0; i < pass.ops.size(); ++i) {
       const OpEstimate& e = pass.ops[i];
-      if (in_layer(i) && graph::is_of_shared_experts(e.op.tag) && e.op.pass != graph::Pass::again) {
-        shared_[static_cast<std::size_t>(e.op.layer_kind)] += e.step_time();
-      }
+      if (!in_layer(i) || !graph::is_of_shared_experts(e.op.tag)) continue;
+      shared_[static_cast<std::size_t>(e.op.layer_kind)] += e.step_time();
     }
     for (std::size_t i = 0; i < pass.ops.size(); ++i) {
       OpEstimate& e = pass.ops[i];
@@ -577,7 +581,7 @@ class TrainingPasses {
       const Seconds more = std::min(e.time.total - e.hidden, shared_[kind] / d(e.op.count));
       e.hidden += more;
       shared_[kind] = shared_[kind] - more * d(e.op.count);
-      pass.layers[kind].hidden += more * d(e.op.count);
+      pass.layers[kind].hidden += more * (d(e.op.count) * share);
     }
   }
   OpEstimate exchange(std::string_view name, const graph::Collective& collective) const {

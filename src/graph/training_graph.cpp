@@ -213,18 +213,23 @@ class Differentiator {
     while (f_[i].tag != tag) --i;
     return i;
   }
+  // Whether the op is of what the next layer begins with: its norm, also behind a layer without a feed-forward part.
+  bool leads_on(std::size_t i, std::size_t last) const {
+    const Tag tag = f_[i].tag;
+    return keeps_layer_input(tag) || (i == last && tag == Tag::attention_add_norm) ||
+           (tag == Tag::norm_statistics && i > 0 && keeps_layer_input(f_[i - 1].tag));
+  }
   // The forward ops first..last once more, or their shares.
   void again(std::size_t first, std::size_t last, bool shares) {
     const bool whole = options_.recompute == Recompute::full || options_.recompute == Recompute::offload;
     std::size_t needed = last + 1;  // the last op whose input is, and nothing from it on: results of others are not
     if (shares && whole && runs_ == Again::needed) {
-      while (needed > first && (needed > last || f_[needed].saved.value == 0 || keeps_layer_input(f_[needed].tag))) {
-        --needed;
-      }
+      while (needed > first && (needed > last || f_[needed].saved.value == 0 || leads_on(needed, last))) --needed;
+      if (needed <= last && drops(f_[needed])) ++needed;  // whose mask is kept, and not its input
     }
     for (std::size_t i = first; i <= last; ++i) {
       const double share = shares ? again_share(f_[i], options_) : 1;
-      if (share == 0 || (i >= needed && !keeps_layer_input(f_[i].tag))) continue;
+      if (share == 0 || (i >= needed && !leads_on(i, last))) continue;
       Op& op = push(f_[i], Pass::again, f_[i].body);
       if (auto* g = std::get_if<Gemm>(&op.body)) {
         g->n = std::llround(static_cast<double>(g->n) * share);
@@ -467,11 +472,11 @@ void build_backward(const Graph& forward, const TrainingOptions& options, Graph&
 Bytes moved_eagerly(const Op& op) {
   const auto* v = std::get_if<Vector>(&op.body);
   if (!v || op.layer_kind < 0) return {};
-  const bool adds = v->reads > 1;
-  const double tensors = is_norm(op)                               ? (adds ? 17 : 16)
-                         : op.tag == Tag::rope                     ? 8
-                         : v->kind == VectorKind::gated_activation ? 2
-                                                                   : 0;
+  const bool rms = v->kind == VectorKind::rms_norm || v->kind == VectorKind::add_rms_norm;
+  const bool adds = v->kind == VectorKind::add_rms_norm || v->kind == VectorKind::add_layer_norm;
+  const bool turns = op.tag == Tag::rope || op.tag == Tag::rope_q || op.tag == Tag::rope_k;
+  const double tensors =
+      (rms ? 16 : 0) + (adds ? 1 : 0) + (turns ? 8 : 0) + (v->kind == VectorKind::gated_activation ? 2 : 0);
   return Bytes{tensors * (op.pass == Pass::backward ? 2 : 1) * d(v->rows) * d(v->width) *
                bytes_per_element(v->activation)};
 }

@@ -102,10 +102,10 @@ void build_backward(const Graph& forward, const TrainingOptions& options, Graph&
 // Of what `op` keeps, the share that is given up and computed again.
 double given_up(const Op& op, const TrainingOptions& options);
 
-// Bytes that an element-wise op of a layer moves more in PyTorch without torch.compile. A norm makes fp32 of its input,
-// squares, averages, multiplies and rounds in kernels of their own, 36 bytes of an element in 16 bits where one kernel
-// moves 4, and what it adds before takes another one; a rotation multiplies complex fp32, 20 where it moves 4; a gate
-// is activated before it multiplies, 10 where it moves 6. Backward passes move twice as much more.
+// Bytes that an element-wise op of a layer moves more in PyTorch without torch.compile. RMSNorm makes fp32 of its
+// input, squares, averages, multiplies and rounds in kernels of their own, 36 bytes of an element in 16 bits where one
+// kernel moves 4, and what it adds before takes another one; a rotation multiplies complex fp32, 20 where it moves 4; a
+// gate is activated before it multiplies, 10 where it moves 6. Backward passes move twice as much more.
 Bytes moved_eagerly(const Op& op);
 // Whether the op is of experts that all tokens go through, in a layer that routes to others as well.
 bool is_of_shared_experts(Tag tag);

@@ -295,6 +295,7 @@ struct KernelChoices {
   // libraries of today do it; else kernels are those of Megatron-LM of 2022 (training_graph.cpp).
   bool fused_training = false;
   bool gradient_buffers = false;    // of it: gradients have their place from the start, not as they come
+  bool compiled = false;            // of it: by torch.compile, and exchanges of the tensor axis run beside nothing
   bool early_stop = false;          // of it: recomputed layers end early (graph::Again::needed)
   bool eager = false;               // kernels are timed as a framework calls them one by one (efficiency.cpp, called())
   bool attention_appends = false;   // measured prompt attention includes appending K and V to the cache

@@ -62,6 +62,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("eager", c.eager, 0, 1);
   visit("fused_training", c.fused_training, 0, 1);
   visit("gradient_buffers", c.gradient_buffers, 0, 1);
+  visit("compiled", c.compiled, 0, 1);
   visit("early_stop", c.early_stop, 0, 1);
   visit("tensor_padding", c.tensor_padding, 0, 1 << 20);
   visit("tensor_granule", c.tensor_granule, 1, 1 << 30);

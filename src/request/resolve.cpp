@@ -516,19 +516,22 @@ void check_effects(Resolved& r, const graph::Plan& plan, std::int64_t devices, U
                        r.profile ? r.profile->name : ""));
     refuse(q.exposed_sums && plan.tensor == 1, "`exposed-sums`: without `tp` nothing is exchanged",
            "give `tp` as well");
-    const bool fused = r.profile && r.profile->choices.fused_training;
+    const bool compiled = r.profile && r.profile->choices.compiled;
     for (const auto& [asked, name] : {std::pair{q.async_tp, "async-tp"}, std::pair{q.eager, "eager"}}) {
-      refuse(asked && !fused, fmt::format("`{}`: of a stack of today, whose numbers say what it costs", name),
-             "give `runtime` pytorch-fsdp or megatron");
+      refuse(asked && !compiled, fmt::format("`{}`: of PyTorch from 2024 on, which is compiled without it", name),
+             "give `runtime` pytorch-fsdp, or leave it out");
     }
-    refuse(q.async_tp && plan.tensor == 1, "`async-tp`: without `tp` nothing is exchanged", "give `tp` as well");
+    refuse(q.async_tp && !plan.sequence_parallel, "`async-tp` takes gathers and scatters into products",
+           "give `tp` and `megatron-sp` as well");
     const bool shares = std::ranges::any_of(r.model().kinds, [](const model::Layer& layer) {
       return layer.feed_forward.experts && layer.feed_forward.experts->shared_intermediate > 0;
     });
     refuse(q.shared_expert_overlap && !shares,
            fmt::format("`shared-expert-overlap`: {} has no shared experts", r.model().name));
-    refuse(q.shared_expert_overlap && plan.expert == 1, "`shared-expert-overlap`: without `ep` no token travels",
-           "give `ep` as well");
+    refuse(q.shared_expert_overlap && plan.expert <= plan.tensor,
+           "`shared-expert-overlap`: no token travels to experts", "an `ep` beyond `tp`");
+    refuse(q.shared_expert_overlap && training->options.schedule != graph::Schedule::one_forward,
+           "`shared-expert-overlap`: the schedule has other work for that time", "`schedule` 1f1b");
     if (q.options) {
       for (const std::string_view name : {"static_kv", "last_token_logits"}) {
         const bool named = q.options->find(name) != std::string::npos;

@@ -50,7 +50,7 @@ serving::EngineKind kind_of(const serving::EngineChoices& engine) {
 }
 
 // What has no effect beside the rest, or lacks what would give it one.
-void check_traffic(const Request& q, const serving::EngineChoices& engine) {
+void check_traffic(const Request& q, const serving::EngineChoices& engine, bool encodes) {
   std::vector<graph::Problem> broken;
   const auto refuse = [&](bool useless, std::string message, std::string hint = "leave it out") {
     if (useless) broken.push_back({std::move(message), std::move(hint)});
@@ -63,8 +63,8 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
       refuse(get(q, field(name)).has_value(), fmt::format("`{}`: the trace says it", name));
     }
   }
-  refuse(q.lengths && (!q.concurrency || q.rate || q.trace),
-         "`lengths` is of a closed loop: `concurrency`, and no `rate` or `trace`");
+  refuse(q.lengths && (!q.concurrency || q.rate || q.trace || q.classes),
+         "`lengths` is of a closed loop: `concurrency`, and no `rate`, `trace` or `classes`");
   refuse(q.prefill_replicas && !q.decode_replicas, "`prefill-replicas`: nothing decodes what they compute",
          "give `decode-replicas` as well");
   refuse(q.decode_replicas && !q.prefill_replicas, "`decode-replicas`: nothing computes the prompts",
@@ -79,8 +79,9 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine) {
   const bool one = apart ? *q.prefill_replicas == 1 && *q.decode_replicas == 1 : q.replicas.value_or(1) == 1;
   refuse(q.router && one && q.dp.value_or(1) == 1 && !q.devices, "`router`: there is one replica",
          "give `replicas` as well, or leave it out");
-  refuse(q.kv_tier && (q.prefix_caching == "off" || kind_of(engine) == serving::EngineKind::llama_cpp),
-         "`kv-tier`: without prefix caching nothing that is kept is found again");
+  const bool reads = kind_of(engine) == serving::EngineKind::vllm || kind_of(engine) == serving::EngineKind::sglang;
+  refuse(q.kv_tier && (q.prefix_caching == "off" || !reads || encodes),
+         "`kv-tier`: vLLM and SGLang with prefix caching read what they kept of a text that goes on");
   refuse(q.kv_blocks && q.kv_utilisation, "`kv-blocks` and `kv-utilisation` both say how large the KV cache is",
          "leave one of them out");
   const serving::EngineKind kind = kind_of(engine);
@@ -122,6 +123,9 @@ void check_capacity(const Request& q, bool disaggregated) {
   for (const char* name : {"replicas", "prefill-replicas", "decode-replicas"})
     refuse(name, "how many there must be is what is searched for");
   refuse("concurrency", "the bounds are of requests that come at the rate, and nothing holds them back");
+  if (q.kv_tier && q.kv_tier->find("pool") != std::string::npos) {
+    refuse("kv-tier", "a pool is of all replicas, and each is simulated alone", "`kv-tier` host:200GB");
+  }
   if (!disaggregated) {
     constexpr const char* kApart = "try prompts and decode apart as well (pd), or leave it out";
     for (const char* name : {"kv-link", "kv-transfer", "decode-plan", "decode-hw"}) {
@@ -205,12 +209,14 @@ void see_images(const Resolved& r, Traffic& t) {
 }
 
 // The mean request stands for all of them where one length is asked for: in closed forms.
-void read_classes(const Request& q, Traffic& t) {
+void read_classes(const Request& q, bool encodes, Traffic& t) {
   serving::Load& load = t.load;
   load.classes =
-      serving::parse_classes(*q.classes, {.input = load.input, .output = load.output, .prefix = load.prefix});
+      serving::parse_classes(*q.classes, {.input = load.input, .output = load.output}, q.prefix.value_or(""));
+  const double alike = load.input.mean();
   double sum = 0, input = 0, output = 0, prefix = 0;
-  for (const serving::TrafficClass& c : load.classes) {
+  for (serving::TrafficClass& c : load.classes) {
+    if (encodes) c.output = load.output;
     sum += c.share;
     input += c.share * c.input.mean();
     output += c.share * c.output.mean();
@@ -219,6 +225,7 @@ void read_classes(const Request& q, Traffic& t) {
   load.input = {.low = std::round(input / sum)};
   load.output = {.low = std::round(output / sum)};
   load.prefix.tokens = std::llround(prefix / sum);
+  t.replicas.per_prompt_token = t.replicas.per_prompt_token * (alike / load.input.mean());  // of as many images
   const std::string_view engine = std::string_view(t.engine.engine).substr(0, t.engine.engine.find('@'));
   const bool ordered = engine == "vllm" || engine == "sglang";
   if (!ordered && std::ranges::any_of(load.classes, [](const auto& c) { return c.priority != 0; })) {
@@ -245,7 +252,7 @@ Traffic read_traffic(const Resolved& r) {
   const Request& q = r.asked;
   Traffic t;
   t.engine = engine_choices(r);
-  check_traffic(q, t.engine);
+  check_traffic(q, t.engine, r.model().encoder);
   const std::string engine = t.engine.engine.substr(0, t.engine.engine.find('@'));
   if (r.profile && engine_of(r.profile->name) != serving::parse_engine_kind(engine)) {
     t.notes.push_back(fmt::format("{}'s rules on the steps of runtime {}", engine, r.profile->name));
@@ -262,7 +269,7 @@ Traffic read_traffic(const Resolved& r) {
   t.load.output = serving::parse_lengths("output", encodes ? "1" : q.output.value_or(kOutput));
   if (q.prefix) t.load.prefix = serving::parse_prefix(*q.prefix, t.load.input);
   if (q.images.value_or(0) > 0 || q.image_size) see_images(r, t);
-  if (q.classes) read_classes(q, t);
+  if (q.classes) read_classes(q, encodes, t);
   t.load.turns = q.turns.value_or(1);
   t.load.seed = static_cast<std::uint64_t>(q.seed.value_or(0));
   t.seeds = q.seeds.value_or(1);

@@ -177,8 +177,9 @@ graph::TrainingOptions training_options(const Request& q, const estimate::Setup&
   o.fused_gradients = !q.separate_gradients;
   o.overlapped_sums = !q.exposed_sums;
   o.graphs = q.cuda_graphs;
-  o.eager = q.eager;
-  o.async_sums = q.async_tp;
+  const bool compiled = setup.profile != nullptr && setup.profile->choices.compiled;
+  o.eager = q.eager && compiled;
+  o.async_sums = q.async_tp && compiled;
   o.shared_beside = q.shared_expert_overlap;
   check_products(o, *setup.device);
   return o;

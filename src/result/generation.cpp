@@ -460,7 +460,13 @@ Type training_inputs(Fields<Training> f) {
       .json("separate_gradients", "true", [](const I&) { return true; })
       .only_when([](const I& i) { return !i.estimate->options.fused_gradients; })
       .json("exposed_sums", "true", [](const I&) { return true; })
-      .only_when([](const I& i) { return !i.estimate->options.overlapped_sums; });
+      .only_when([](const I& i) { return !i.estimate->options.overlapped_sums; })
+      .json("async_tp", "true", [](const I&) { return true; })
+      .only_when([](const I& i) { return i.estimate->options.async_sums; })
+      .json("eager", "true", [](const I&) { return true; })
+      .only_when([](const I& i) { return i.estimate->options.eager; })
+      .json("shared_expert_overlap", "true", [](const I&) { return true; })
+      .only_when([](const I& i) { return i.estimate->options.shared_beside; });
 }
 
 Type fields_of(Fields<LayerRun> f) {

@@ -83,10 +83,10 @@ Type fields_of(Fields<TrafficSent> f) {
                           "shape of the gamma distribution of their intervals; null: all alike, or not random")
       .when([](const T& t) { return t.random && std::isfinite(t.burstiness); })
       .of<&T::concurrency>("concurrency", "requests under way at most; null: any number")
-      .of<&T::input>("input", "lengths of prompts, as asked for; null: the trace's")
-      .when(made)
+      .of<&T::input>("input", "lengths of prompts, as asked for; null: the trace's, or those of `classes`")
+      .when([](const T& t) { return t.trace.empty() && t.classes.empty(); })
       .of<&T::output>("output", "likewise of what is generated")
-      .when(made)
+      .when([](const T& t) { return t.trace.empty() && t.classes.empty(); })
       .of<&T::classes>("classes", "their shares, and lengths in place of these; null: all are alike")
       .when([](const T& t) { return !t.classes.empty(); })
       .of<&T::mean_input>("mean_input_tokens: mean prompt", "of all requests")
@@ -412,7 +412,7 @@ Type fields_of(Fields<serving::Served> f) {
       .of<&R::latency>("e2e_s", "to its last token")
       .of<&R::input>("input_tokens", "of its prompt")
       .of<&R::output>("output_tokens", "generated")
-      .of<&R::reused>("reused_tokens", "of the prompt, that the cache had")
+      .of<&R::reused>("reused_tokens", "of the prompt, that the cache had, or a tier")
       .of<&R::preemptions>("preemptions", "how often it lost its blocks")
       .of<&R::replica>("replica", "that its last token came from, from 0");
 }

@@ -187,7 +187,6 @@ double ceiling_of(const serving::Deployed& deployed, const serving::Load& load, 
 double excess_alone(const serving::ClosedForm& closed, const serving::Slo& slo, double output) {
   double most = 0;
   for (const serving::Bound& b : slo) {
-    if (!b.of.empty()) continue;  // whose lengths are not the mean request's
     const Seconds alone = b.metric == serving::Metric::ttft  ? closed.ttft
                           : b.metric == serving::Metric::e2e ? closed.ttft + closed.tpot * (output - 1)
                                                              : closed.tpot;
@@ -203,7 +202,7 @@ double likely_rate(const serving::ClosedForm& closed, const serving::Slo& slo) {
   const double tail = std::log(100.0) / 2;
   double share = 1;
   for (const serving::Bound& b : slo) {
-    if (b.metric != serving::Metric::ttft || !b.of.empty()) continue;
+    if (b.metric != serving::Metric::ttft || !closed.alike) continue;
     const double room = std::max(0.0, (b.limit - closed.ttft) / closed.ttft) / tail;
     share = std::min(share, room / (1 + room));
   }
@@ -261,7 +260,7 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
       c.decode_ceiling = ceiling_of(*c.deployed, c.traffic.load, result.slo, true);
       c.prompts = c.decodes = true;
       for (const serving::Bound& b : result.slo) {
-        if (!b.of.empty()) continue;
+        if (!closed.alike) break;
         if (b.metric == serving::Metric::ttft) c.prompts = c.prompts && closed.ttft <= b.limit;
         if (b.metric == serving::Metric::tpot) c.decodes = c.decodes && closed.tpot <= b.limit;
       }
@@ -359,9 +358,9 @@ void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>
     double prompts = 0;
     double decodes = 0;
     for (const serving::Bound& b : result.slo) {
-      const double excess = s.value(b).value_or(1e9) / b.limit.value;
-      (b.metric == serving::Metric::ttft ? prompts : decodes) =
-          std::max(b.metric == serving::Metric::ttft ? prompts : decodes, excess);
+      const std::optional<double> value = s.value(b);  // requests are rejected where prompts are computed
+      double& most = !value || b.metric == serving::Metric::ttft ? prompts : decodes;
+      most = std::max(most, value.value_or(1e9) / b.limit.value);
     }
     k.binding = prompts > decodes ? serving::Binding::ttft : serving::Binding::tpot;
     ++(prompts > decodes ? k.replicas : k.decode_replicas);

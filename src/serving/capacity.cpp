@@ -48,6 +48,7 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   const std::int64_t budget = prompts.settings.max_batched_tokens;
   const std::int64_t own = std::min(static_cast<std::int64_t>(input), budget);
   ClosedForm c;
+  c.alike = load.classes.empty();
   c.ttft = Seconds{step(prompts, own, 0) * input / d(own)};
   // Of prompts alone, as many whole ones as a step has room for.
   const auto prompts_alone = [&] {
@@ -64,7 +65,7 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
 
   double longest = std::numeric_limits<double>::infinity();
   for (const Bound& b : slo) {
-    if (b.metric == Metric::tpot && b.of.empty()) longest = std::min(longest, b.limit.value);
+    if (b.metric == Metric::tpot && load.classes.empty()) longest = std::min(longest, b.limit.value);
   }
   const bool mixes = !of.decode && (prompts.settings.kind != EngineKind::sglang || prompts.settings.mixes);
   // Of a step of so many decodes in which as many prompt tokens are as keep their number: seconds, and requests that
@@ -104,7 +105,7 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
 
 Binding ClosedForm::misses(const Slo& slo, double output) const {
   for (const Bound& b : slo) {
-    if (!b.of.empty()) continue;  // whose lengths are others
+    if (!alike) break;
     const Seconds alone = b.metric == Metric::ttft ? ttft : b.metric == Metric::e2e ? ttft + tpot * (output - 1) : tpot;
     if (alone > b.limit) return binding_of(b.metric);
   }

@@ -65,7 +65,8 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
 // Time of a request by itself, and a rate that hardly any queue survives.
 struct ClosedForm {
   Seconds ttft{}, tpot{};
-  double ceiling = 0;                                   // requests per second of all replicas
+  double ceiling = 0;  // requests per second of all replicas
+  bool alike = true;   // of classes a bound is about others than the mean request: none is missed for certain
   Binding misses(const Slo& slo, double output) const;  // a bound that a request alone exceeds; none: it meets all
 };
 ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& slo = {});

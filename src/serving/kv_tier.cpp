@@ -26,6 +26,9 @@ std::vector<KvTier> parse_kv_tiers(std::string_view text) {
                       quote(trim(part))),
           "host:200GB, nvme:2TB:6GB/s, pool:10TB:25GB/s");
     }
+    if (std::ranges::count(tiers, parts[0], &KvTier::name) > 0) {
+      throw Error::bad_input(fmt::format("`kv-tier`: {} is there twice", parts[0]), "one of each");
+    }
     tiers.push_back({.name = std::string(parts[0]), .size = *size, .rate = rate});
   }
   return tiers;

@@ -24,7 +24,8 @@ Distribution quantiles(double mean, std::int64_t n, At at) {
     const double position = kQuantiles[i] * d(n - 1);
     const auto below = static_cast<std::int64_t>(position);
     const double low = at(below);
-    q[i] = low + (position - d(below)) * (at(std::min(below + 1, n - 1)) - low);
+    const double part = position - d(below);
+    q[i] = part > 0 ? low + part * (at(below + 1) - low) : low;
   }
   return {mean, q[0], q[1], q[2], q[3]};
 }
@@ -38,13 +39,15 @@ double Distribution::of(std::string_view statistic) const {
   return statistic == "p95" ? p95 : p99;
 }
 
-Distribution distribution(std::vector<double> values) {
-  if (values.empty()) return {};
+Distribution distribution(std::vector<double> values, std::int64_t endless) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  if (n + endless == 0) return {};
   std::ranges::sort(values);
   double sum = 0;
   for (const double v : values) sum += v;
-  const auto n = static_cast<std::int64_t>(values.size());
-  return quantiles(sum / d(n), n, [&](std::int64_t i) { return values[static_cast<std::size_t>(i)]; });
+  constexpr double kEndless = std::numeric_limits<double>::infinity();
+  const auto at = [&](std::int64_t i) { return i < n ? values[static_cast<std::size_t>(i)] : kEndless; };
+  return quantiles(endless > 0 ? kEndless : sum / d(n), n + endless, at);
 }
 
 Distribution distribution(std::vector<std::pair<double, std::int64_t>> values) {
@@ -127,16 +130,15 @@ const Distribution& Summary::of(Metric metric) const {
 }
 
 std::optional<double> Summary::value(const Bound& b) const {
-  const auto class_of = std::ranges::find(classes, b.of, &ClassSummary::name);
-  const ClassSummary* one = b.of.empty() || class_of == classes.end() ? nullptr : &*class_of;
-  const double away = d(one ? one->rejected : rejected);
-  if (away > b.may_miss().value_or(1) * (away + d(one ? one->requests : requests))) return std::nullopt;
-  const bool of_one = one && b.metric != Metric::itl;
-  const auto& times = of_one ? (b.metric == Metric::ttft   ? one->ttft
-                                : b.metric == Metric::tpot ? one->tpot
-                                                           : one->e2e)
-                             : of(b.metric);
-  return times.of(b.statistic);
+  const auto of_class = std::ranges::find(classes, b.of, &ClassSummary::name);
+  const ClassSummary* one = b.of.empty() || of_class == classes.end() ? nullptr : &*of_class;
+  if (b.metric == Metric::itl) return itl.of(b.statistic);
+  const bool first = b.metric == Metric::ttft;
+  const bool each = b.metric == Metric::tpot;
+  const Distribution& ended = one ? (first ? one->ttft : each ? one->tpot : one->e2e) : of(b.metric);
+  const bool all = (one ? one->rejected : rejected) == 0;
+  const double found = (all ? ended : (one ? one->promised : promised).at(first ? 0 : each ? 1 : 2)).of(b.statistic);
+  return std::isfinite(found) ? std::optional(found) : std::nullopt;
 }
 
 double Summary::excess(const Slo& slo) const {
@@ -229,6 +231,8 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   }
   for (std::size_t i = 0; i < times.size(); ++i) {
     ClassSummary& c = s.classes[i];
+    const auto& [t, p, e, good] = times[i];
+    c.promised = {distribution(t, c.rejected), distribution(p, c.rejected), distribution(e, c.rejected)};
     c.ttft = distribution(std::move(times[i].ttft));
     c.tpot = distribution(std::move(times[i].tpot));
     c.e2e = distribution(std::move(times[i].e2e));
@@ -240,11 +244,12 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   const GapCauses& g = run.gap_causes;
   const double gaps = g.decode + g.prefill + g.stall;
   if (gaps > 0) s.itl_causes = {g.decode / gaps, g.prefill / gaps, g.stall / gaps};
+  s.promised = {distribution(ttft, s.rejected), distribution(tpot, s.rejected), distribution(e2e, s.rejected)};
   s.ttft = distribution(std::move(ttft));
   s.tpot = distribution(std::move(tpot));
   s.e2e = distribution(std::move(e2e));
   s.itl = distribution(run.gaps);
-  s.duration = run.end - run.begin;
+  s.duration = std::max(Seconds{}, run.end - run.begin);
   const double seconds = s.duration.value;
   if (seconds > 0) {
     s.requests_per_second = d(s.requests) / seconds;

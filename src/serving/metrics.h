@@ -27,7 +27,8 @@ struct Distribution {
   double of(std::string_view statistic) const;  // "mean", "p50" …
 };
 inline constexpr std::array<std::string_view, 5> kStatistics = {"mean", "p50", "p90", "p95", "p99"};
-Distribution distribution(std::vector<double> values);
+// Of as many `endless` ones more, which a percentile among them has no value for; the mean is of the others.
+Distribution distribution(std::vector<double> values, std::int64_t endless = 0);
 // … of values with how often each is there.
 Distribution distribution(std::vector<std::pair<double, std::int64_t>> values);
 
@@ -59,11 +60,14 @@ struct ClassSummary {
   std::int64_t rejected = 0;
   Distribution ttft = {}, tpot = {}, e2e = {};
   double met_share = 1;
+  // As bounds take them: those that were rejected take for ever.
+  std::array<Distribution, 3> promised = {};
 };
 
 struct Summary {
   std::int64_t requests = 0;  // that ended
   Distribution ttft, tpot, itl, e2e;
+  std::array<Distribution, 3> promised = {};  // of the first two and the last, as ClassSummary's
   Seconds duration{};
   double requests_per_second = 0;
   double input_tokens_per_second = 0;
@@ -86,7 +90,7 @@ struct Summary {
   bool stable = true;
   double queue_growth = 0;  // requests per second by which the queue grows; 0 where it is stable
   const Distribution& of(Metric metric) const;
-  // What a bound is about; nothing where more were rejected than may miss it.
+  // What a bound is about; nothing where more were rejected than may miss it, of a mean any.
   std::optional<double> value(const Bound& bound) const;
   // How far the worst bound is exceeded: 0.2 of one that is 20 % too long, -0.1 where all are at least 10 % shorter.
   double excess(const Slo& slo) const;

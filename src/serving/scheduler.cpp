@@ -73,27 +73,28 @@ void Scheduler::receive() {
   }
 }
 
-// The first of those that wait, if a tier has more of its prompt than the cache, and there are blocks for it.
+// The first of those that wait, if a tier has more of its prompt than the cache, and there are blocks for it; one after
+// the other, as the link has them.
 void Scheduler::fetch() {
-  while (!tiers_.empty() && !waiting_.empty() && !waiting_.front()->remote && !waiting_.front()->looked) {
-    Sequence& s = *waiting_.front();
-    if (seats() <= 0) return;
-    s.looked = true;
-    std::int64_t most = 0;
-    for (std::size_t i = 0; i < tiers_.size(); ++i) {
-      const std::int64_t tokens = s.shares ? tiers_[i]->find(s.content, s.known() - 1) : 0;
-      if (tokens > most) s.tier = i;
-      most = std::max(most, tokens);
-    }
-    const std::int64_t there = most / settings_.block_size;
-    const KvCache::Hit hit = find(s);
-    if (there <= hit.blocks || there - hit.blocks + hit.queued > cache_.free()) return;
-    waiting_.pop_front();
-    if (hit.blocks > 0) cache_.hold(s.content, hit.blocks, s.held);
-    cache_.take(there - hit.blocks, s.held);
-    s.fetched = (there - hit.blocks) * settings_.block_size;
-    incoming_.push_back(&s);
+  if (tiers_.empty() || !incoming_.empty()) return;
+  if (waiting_.empty() || waiting_.front()->remote || waiting_.front()->looked || seats() <= 0) return;
+  Sequence& s = *waiting_.front();
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    const std::int64_t tokens = s.shares ? tiers_[i]->find(s.content, s.known() - 1) : 0;
+    if (tokens > most) s.tier = i;
+    most = std::max(most, tokens);
   }
+  const std::int64_t there = most / settings_.block_size;
+  const KvCache::Hit hit = find(s);
+  if (there > hit.blocks && there - hit.blocks + hit.queued > cache_.free()) return;
+  s.looked = true;
+  if (there <= hit.blocks) return;
+  waiting_.pop_front();
+  if (hit.blocks > 0) cache_.hold(s.content, hit.blocks, s.held);
+  cache_.take(there - hit.blocks, s.held);
+  s.fetched = (there - hit.blocks) * settings_.block_size;
+  incoming_.push_back(&s);
 }
 
 Sequence* Scheduler::next() {
@@ -190,6 +191,7 @@ void Scheduler::admit(Sequence& s, const KvCache::Hit& hit) {
   if (hit.blocks > 0) cache_.hold(s.content, hit.blocks, s.held);
   s.computed = hit.blocks * settings_.block_size;
   if (!s.admitted) s.reused = s.computed;
+  if (!s.admitted) s.fetched = std::min(s.fetched, s.reused);  // of what was read some may be gone
   s.admitted = true;
   running_.push_back(&s);
 }

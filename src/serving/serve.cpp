@@ -143,7 +143,10 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
     std::optional<BytesPerSecond> link =
         device.host_link ? std::optional(device.host_link->per_direction) : std::nullopt;
     if (tier.shared() && device.network) link = device.network->per_direction;
-    if (!tier.rate && link) tier.rate = *link * d(plan.devices() / plan.data);
+    // Ranks that share experts have one cache; others are replicas, each with its part of what is on the host.
+    const std::int64_t apart = plan.expert > 1 ? 1 : plan.data;
+    if (!tier.shared()) tier.size = tier.size / d(apart);
+    if (!tier.rate && link) tier.rate = *link * d(plan.devices() / apart);
     if (!tier.rate) {
       throw Error::bad_input(fmt::format("`kv-tier`: {} has no link to the {}", device.name, tier.name),
                              fmt::format("`kv-tier` {}:200GB:25GB/s says its rate", tier.name));

@@ -173,7 +173,7 @@ class Replica {
     }
     run_->preemptions += step.preempted;
     receive(now);
-    pending_ = !step.empty();
+    pending_ = !step.empty() || step.preempted > 0;  // what lost its blocks may have them now
     if (step.empty()) return;
     const estimate::StepTime t = time(step, 0, true);
     flight.seconds = t.latency.value;
@@ -476,7 +476,8 @@ class Simulation {
       std::vector<KvStore*> tiers;
       for (std::size_t t = 0; t < pool.tiers.size(); ++t) {
         if (i == 0 || !pool.tiers[t].shared()) {
-          const double tokens = pool.tiers[t].size / deployment_->transfer.per_token;
+          constexpr double kMost = 1e15;
+          const double tokens = std::min(kMost, pool.tiers[t].size / deployment_->transfer.per_token);
           stores_.push_back(std::make_unique<KvStore>(static_cast<std::int64_t>(tokens)));
           if (i == 0) first_stores.push_back(stores_.back().get());
         }

@@ -125,7 +125,8 @@ Prefix parse_prefix(std::string_view text, const Lengths& input) {
   return prefix;
 }
 
-std::vector<TrafficClass> parse_classes(std::string_view text, const TrafficClass& otherwise) {
+std::vector<TrafficClass> parse_classes(std::string_view text, const TrafficClass& otherwise,
+                                        std::string_view prefix_of_all) {
   std::vector<TrafficClass> all;
   for (const std::string_view part : split(text, ';')) {
     const auto refuse = [&](const std::string& why) {
@@ -133,7 +134,7 @@ std::vector<TrafficClass> parse_classes(std::string_view text, const TrafficClas
                              "chat:3 input=500-1k output=200 prefix=0.5; batch:1 input=8k output=1k priority=1");
     };
     TrafficClass c = otherwise;
-    std::string_view prefix;
+    std::string_view prefix = prefix_of_all;
     bool first = true;
     for (const std::string_view word : split(trim(part), ' ')) {
       if (word.empty()) continue;

@@ -91,7 +91,9 @@ struct TrafficClass {
 };
 // "chat:3 input=500-1k output=200 prefix=0.5; batch:1 input=8k priority=1"; what a class does not say is as given.
 // Throws Error(bad_input); messages say `classes`.
-std::vector<TrafficClass> parse_classes(std::string_view text, const TrafficClass& otherwise);
+// `prefix`: of a class that says none (parse_prefix); empty: none.
+std::vector<TrafficClass> parse_classes(std::string_view text, const TrafficClass& otherwise,
+                                        std::string_view prefix = {});
 std::string text_of(const std::vector<TrafficClass>& classes);
 
 struct Trace;  // trace_file.h

@@ -191,6 +191,11 @@ TEST_CASE("PyTorch computes a layer again up to the last input that is needed, M
   // A norm of what the last matrix makes needs it: Gemma 2, of 26 layers, h = 2304, f = 9216, 8 heads of 256 with 4.
   constexpr double kGemma = 2304 * (2 * 8 * 256 + 2 * 4 * 256 + 3 * 9216);
   CHECK(again("pytorch-fsdp", "gemma-2-2b") == Approx(26 * kGemma));
+  // Layers of Mamba or attention alone end with their last product, too, and begin with their own norm.
+  Run hybrid("h100-sxm", "pytorch-fsdp", "bf16", "nemotron-nano-9b-v2");
+  const TrainingEstimate e = hybrid.step({.recompute = Recompute::full});
+  CHECK(find(e.phases[1], Tag::recurrent_out, Pass::again) == nullptr);
+  CHECK(find(e.phases[1], Tag::attention_add_norm, Pass::again) != nullptr);
 }
 
 TEST_CASE("without a compiler element-wise ops move what PyTorch's kernels move") {
@@ -210,6 +215,14 @@ TEST_CASE("without a compiler element-wise ops move what PyTorch's kernels move"
   CHECK(bytes(Tag::rope, true) == 20);
   CHECK(bytes(Tag::activation, false) == 6);
   CHECK(bytes(Tag::activation, true) == 10);
+  // A kernel of its own takes LayerNorm in one go.
+  Run mpt("h100-sxm", "pytorch-fsdp@2024", "bf16", "mpt-1b");
+  const TrainingEstimate m = mpt.step();
+  for (const estimate::OpEstimate& o : m.phases[0].ops) {
+    const auto* v = std::get_if<graph::Vector>(&o.op.body);
+    if (!v || v->kind != graph::VectorKind::add_layer_norm || o.op.layer_kind < 0) continue;
+    CHECK(graph::moved_eagerly(o.op).value == 2 * d(v->rows) * d(v->width));  // what it adds is read once more
+  }
   // torchtitan of 2024 on 8 H100s: 2.84 s a step without torch.compile, 2.46 with it.
   const auto seconds = [&](bool eager) {
     const TrainingOptions o{.recompute = Recompute::ops, .zero = 3, .eager = eager};
@@ -250,6 +263,15 @@ TEST_CASE("shared experts hide tokens on their way to routed ones as long as the
     CHECK(hidden == Approx(shared));
   }
   CHECK(beside.time < apart.time);
+  // What a layer computes again travels again, beside its shared experts: more of that takes longer, never less.
+  const auto again = [&](double share) {
+    return h100
+        .step({.recompute = Recompute::full, .recomputed_share = share, .shared_beside = true},
+              {.expert = 8, .data = 8})
+        .time;
+  };
+  CHECK(again(0.1) > beside.time);
+  CHECK((again(1) - beside.time).value == Approx(10 * (again(0.1) - beside.time).value).epsilon(0.01));
 }
 
 TEST_CASE("modules that compute again give up what the products behind them read") {

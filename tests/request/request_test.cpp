@@ -154,8 +154,11 @@ TEST_CASE("a field that has no effect on what is asked is refused, and taken whe
         }).find("`routing`: a micro-batch reaches every expert") == 0);
   CHECK_NOTHROW(resolve(routed(R"("routing": "power-law:4", "seq": 4})"), sources));
   CHECK(refused("\"training\": true, \"exposed_sums\": true").find("`exposed-sums`") == 0);
-  CHECK(refused("\"training\": true, \"async_tp\": true").find("`async-tp`: without `tp` nothing") == 0);
-  CHECK(refused("\"training\": true, \"runtime\": \"none\", \"eager\": true").find("`eager`: of a stack") == 0);
+  CHECK(refused("\"training\": true, \"async_tp\": true").find("`async-tp` takes gathers and scatters") == 0);
+  CHECK(refused("\"training\": true, \"runtime\": \"none\", \"eager\": true").find("`eager`: of PyTorch from 2024") ==
+        0);
+  CHECK(refused("\"training\": true, \"runtime\": \"pytorch-fsdp@2023\", \"eager\": true")
+            .find("`eager`: of PyTorch from 2024") == 0);
   CHECK(refused("\"training\": true, \"shared_expert_overlap\": true")
             .find("`shared-expert-overlap`: llama-2-7b has no shared experts") == 0);
   CHECK(refused("\"training\": true, \"options\": \"all,no_static_kv\"").find("`options`: static_kv") == 0);

@@ -175,6 +175,8 @@ class Metrics(Serve):
         self.assertEqual(slow["ttft_s"], alone["ttft_s"])
         self.assertTrue(any("pool" in note for note in slow["notes"]))
         self.assert_bad_input((*words, "--kv-tier", "nvme:1TB"), "--kv-tier", "nvme")
+        self.assert_bad_input(("serve", "-m", "bge-m3", "--hw", "h100-sxm", "--rate", "10", "--kv-tier", "host:1GB"), "--kv-tier")
+        self.assert_bad_input((*words, "--engine", "trtllm", "--kv-tier", "host:1GB"), "--kv-tier")
 
     def test_overload_has_no_time_to_a_first_token(self):
         words = [*LLAMA, "--rate", "500", "--requests", "2000", "--output", "64"]

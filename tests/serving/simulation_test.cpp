@@ -271,6 +271,14 @@ TEST_CASE("without a free block the one of the last priority loses its own") {
   const Run run = simulate(d, w);
   CHECK(run.requests[0].preemptions == 1);
   CHECK(run.requests[1].preemptions == 0);
+  // One that was admitted first loses its own blocks as well, and has them again once the other has ended.
+  d.pool.blocks = 5;
+  Workload before = sent({{8, 9}, {8, 4}}, {0, 0.045});
+  before.requests[0].priority = 1;
+  const Run first = simulate(d, before);
+  CHECK(first.requests[0].preemptions >= 1);
+  CHECK(first.requests[0].ended);
+  CHECK(first.requests[1].ended);
 }
 
 TEST_CASE("a request that finds the queue full is rejected, and a closed loop sends the next") {
@@ -293,6 +301,9 @@ TEST_CASE("a request that finds the queue full is rejected, and a closed loop se
   CHECK_FALSE(s.value(parse_slo("ttft.p90=1s").front()).has_value());
   CHECK(s.value(parse_slo("ttft.p50=1s").front()).has_value());
   CHECK_FALSE(s.meets(parse_slo("ttft.p90=1s")));
+  CHECK_FALSE(s.value(parse_slo("ttft.mean=1s").front()).has_value());
+  // Of 30, 30, … the median of five of which two have no end is the largest of three.
+  CHECK(*s.value(parse_slo("ttft.p50=1s").front()) == Approx(s.ttft.of("p99")).epsilon(0.01));
   // Both of a closed loop come at once: the second finds the first waiting, and the third is sent in its place.
   Workload closed = sent({{20, 1}, {20, 1}, {20, 1}}, {});
   closed.open = false;
