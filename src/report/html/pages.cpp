@@ -68,8 +68,9 @@ constexpr Chart kCharts[] = {{"sweep", "sweep-pareto", "pareto", "", "pareto"}, 
 
 // The list that a reader came for: before the details.
 constexpr std::pair<std::string_view, const char*> kLists[] = {
-    {"sweep", "rows"},         {"parallel", "plans"},    {"mapping", "mappings"},  {"step_mapping", "ops"},
-    {"difference", "results"}, {"difference", "inputs"}, {"difference", "phases"}, {"serve", "slo"}};
+    {"sweep", "rows"},        {"parallel", "plans"},     {"mapping", "mappings"},
+    {"step_mapping", "ops"},  {"difference", "results"}, {"difference", "inputs"},
+    {"difference", "phases"}, {"serve", "slo"},          {"serve", "classes"}};
 
 // The columns of an estimate's ops.
 constexpr const char* kOpColumns[] = {"name",     "kind",    "class",        "shape",   "count", "time_s",
