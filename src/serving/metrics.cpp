@@ -186,6 +186,13 @@ double queue_growth(const Run& run) {
   return grown > 3 * std::sqrt(arrived) && grown > 0.05 * arrived ? slope : 0;
 }
 
+// Where none were rejected bounds take what was measured.
+static std::array<Distribution, 3> promised(const std::vector<double>& ttft, const std::vector<double>& tpot,
+                                            const std::vector<double>& e2e, std::int64_t rejected) {
+  if (rejected == 0) return {};
+  return {distribution(ttft, rejected), distribution(tpot, rejected), distribution(e2e, rejected)};
+}
+
 Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   Summary s;
   std::vector<double> ttft, tpot, e2e;
@@ -231,8 +238,7 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   }
   for (std::size_t i = 0; i < times.size(); ++i) {
     ClassSummary& c = s.classes[i];
-    const auto& [t, p, e, good] = times[i];
-    c.promised = {distribution(t, c.rejected), distribution(p, c.rejected), distribution(e, c.rejected)};
+    c.promised = promised(times[i].ttft, times[i].tpot, times[i].e2e, c.rejected);
     c.ttft = distribution(std::move(times[i].ttft));
     c.tpot = distribution(std::move(times[i].tpot));
     c.e2e = distribution(std::move(times[i].e2e));
@@ -244,7 +250,7 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   const GapCauses& g = run.gap_causes;
   const double gaps = g.decode + g.prefill + g.stall;
   if (gaps > 0) s.itl_causes = {g.decode / gaps, g.prefill / gaps, g.stall / gaps};
-  s.promised = {distribution(ttft, s.rejected), distribution(tpot, s.rejected), distribution(e2e, s.rejected)};
+  s.promised = promised(ttft, tpot, e2e, s.rejected);
   s.ttft = distribution(std::move(ttft));
   s.tpot = distribution(std::move(tpot));
   s.e2e = distribution(std::move(e2e));

@@ -27,7 +27,7 @@ struct Distribution {
   double of(std::string_view statistic) const;  // "mean", "p50" …
 };
 inline constexpr std::array<std::string_view, 5> kStatistics = {"mean", "p50", "p90", "p95", "p99"};
-// Of as many `endless` ones more, which a percentile among them has no value for; the mean is of the others.
+// With as many more that never end: a percentile among these is infinite, and so is the mean.
 Distribution distribution(std::vector<double> values, std::int64_t endless = 0);
 // … of values with how often each is there.
 Distribution distribution(std::vector<std::pair<double, std::int64_t>> values);
@@ -60,14 +60,14 @@ struct ClassSummary {
   std::int64_t rejected = 0;
   Distribution ttft = {}, tpot = {}, e2e = {};
   double met_share = 1;
-  // As bounds take them: those that were rejected take for ever.
+  // As bounds take them where any were rejected, which never end.
   std::array<Distribution, 3> promised = {};
 };
 
 struct Summary {
   std::int64_t requests = 0;  // that ended
   Distribution ttft, tpot, itl, e2e;
-  std::array<Distribution, 3> promised = {};  // of the first two and the last, as ClassSummary's
+  std::array<Distribution, 3> promised = {};  // of TTFT, TPOT and E2E, as ClassSummary's
   Seconds duration{};
   double requests_per_second = 0;
   double input_tokens_per_second = 0;
