@@ -40,6 +40,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/integer.h"
+
 namespace llmperf::graph {
 namespace {
 

@@ -46,7 +46,10 @@ Distribution distribution(std::vector<double> values, std::int64_t endless) {
   double sum = 0;
   for (const double v : values) sum += v;
   constexpr double kEndless = std::numeric_limits<double>::infinity();
-  const auto at = [&](std::int64_t i) { return i < n ? values[static_cast<std::size_t>(i)] : kEndless; };
+  const auto at = [&](std::int64_t i) {
+    if (i >= n) return kEndless;
+    return values[static_cast<std::size_t>(i)];
+  };
   return quantiles(endless > 0 ? kEndless : sum / d(n), n + endless, at);
 }
 
