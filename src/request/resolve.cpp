@@ -898,7 +898,7 @@ std::optional<estimate::HourPrice> choose_price(const Resolved& r, Sources& sour
 Request on_engine(const Request& request, const Resolved& r, const std::string& hw, bool gguf, Sources& sources) {
   if (!request.engine || request.runtime || r.device.tile_array) return request;
   const std::size_t at = request.engine->find('@');
-  const serving::EngineKind kind = serving::parse_engine_kind(std::string_view(*request.engine).substr(0, at));
+  const serving::EngineKind kind = serving::parse_engine_kind(*request.engine);
   const auto own = choose_profile(request, hw, r.device, gguf, hardware::Workload::language, sources);
   const bool versioned = at != std::string::npos;
   if (own && !versioned && engine_of(own->name) == kind) return request;

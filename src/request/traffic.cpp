@@ -45,8 +45,9 @@ double burstiness_value(const std::string& text) {
       fmt::format("`burstiness`: {} is no number between {} and {:.0f}, nor inf", quote(text), kLeast, kMost));
 }
 
-serving::EngineKind kind_of(const serving::EngineChoices& engine) {
-  return serving::parse_engine_kind(std::string_view(engine.engine).substr(0, engine.engine.find('@')));
+// Whose schedulers know priorities, and whose caches are read from tiers here.
+bool is_vllm_or_sglang(serving::EngineKind kind) {
+  return kind == serving::EngineKind::vllm || kind == serving::EngineKind::sglang;
 }
 
 // What has no effect beside the rest, or lacks what would give it one.
@@ -79,12 +80,11 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine, bool 
   const bool one = apart ? *q.prefill_replicas == 1 && *q.decode_replicas == 1 : q.replicas.value_or(1) == 1;
   refuse(q.router && one && q.dp.value_or(1) == 1 && !q.devices, "`router`: there is one replica",
          "give `replicas` as well, or leave it out");
-  const bool reads = kind_of(engine) == serving::EngineKind::vllm || kind_of(engine) == serving::EngineKind::sglang;
-  refuse(q.kv_tier && (q.prefix_caching == "off" || !reads || encodes),
+  const serving::EngineKind kind = serving::parse_engine_kind(engine.engine);
+  refuse(q.kv_tier && (q.prefix_caching == "off" || !is_vllm_or_sglang(kind) || encodes),
          "`kv-tier`: vLLM and SGLang with prefix caching read what they kept of a text that goes on");
   refuse(q.kv_blocks && q.kv_utilisation, "`kv-blocks` and `kv-utilisation` both say how large the KV cache is",
          "leave one of them out");
-  const serving::EngineKind kind = kind_of(engine);
   refuse(q.admission && kind != serving::EngineKind::trtllm,
          fmt::format("`admission` is of TensorRT-LLM, and the engine is {}", name(kind)));
   refuse(q.recv_interval && kind != serving::EngineKind::sglang,
@@ -123,7 +123,7 @@ void check_capacity(const Request& q, bool disaggregated) {
   for (const char* name : {"replicas", "prefill-replicas", "decode-replicas"})
     refuse(name, "how many there must be is what is searched for");
   refuse("concurrency", "the bounds are of requests that come at the rate, and nothing holds them back");
-  if (q.kv_tier && q.kv_tier->find("pool") != std::string::npos) {
+  if (q.kv_tier && std::ranges::any_of(serving::parse_kv_tiers(*q.kv_tier), &serving::KvTier::shared)) {
     refuse("kv-tier", "a pool is of all replicas, and each is simulated alone", "`kv-tier` host:200GB");
   }
   if (!disaggregated) {
@@ -226,10 +226,10 @@ void read_classes(const Request& q, bool encodes, Traffic& t) {
   load.output = {.low = std::round(output / sum)};
   load.prefix.tokens = std::llround(prefix / sum);
   t.replicas.per_prompt_token = t.replicas.per_prompt_token * (alike / load.input.mean());  // of as many images
-  const std::string_view engine = std::string_view(t.engine.engine).substr(0, t.engine.engine.find('@'));
-  const bool ordered = engine == "vllm" || engine == "sglang";
-  if (!ordered && std::ranges::any_of(load.classes, [](const auto& c) { return c.priority != 0; })) {
-    throw Error::bad_input(fmt::format("`classes`: {} takes requests in the order in which they come", engine),
+  const serving::EngineKind engine = serving::parse_engine_kind(t.engine.engine);
+  const bool ordered = std::ranges::any_of(load.classes, [](const auto& c) { return c.priority != 0; });
+  if (ordered && !is_vllm_or_sglang(engine)) {
+    throw Error::bad_input(fmt::format("`classes`: {} takes requests in the order in which they come", name(engine)),
                            "leave priority out, or take `engine` vllm or sglang");
   }
 }

@@ -199,10 +199,11 @@ double excess_alone(const serving::ClosedForm& closed, const serving::Slo& slo, 
 // steps of their prompts, 99 of 100 wait less than ln(100) s u / 2 (1 - u) of utilisation u, which is what a bound on
 // TTFT has room for beside s. It says who is looked at first, and no more.
 double likely_rate(const serving::ClosedForm& closed, const serving::Slo& slo) {
+  if (!closed.alike) return closed.ceiling;
   const double tail = std::log(100.0) / 2;
   double share = 1;
   for (const serving::Bound& b : slo) {
-    if (b.metric != serving::Metric::ttft || !closed.alike) continue;
+    if (b.metric != serving::Metric::ttft) continue;
     const double room = std::max(0.0, (b.limit - closed.ttft) / closed.ttft) / tail;
     share = std::min(share, room / (1 + room));
   }
@@ -486,8 +487,7 @@ void Search::read() {
   for (const std::string& weights : parts_of(q.weights.value_or(""))) {
     if (model::gguf_weights(weights) == nullptr) model::parse_weight_scheme(weights);
   }
-  for (const std::string& engine : parts_of(q.engine.value_or("")))
-    serving::parse_engine_kind(std::string_view(engine).substr(0, engine.find('@')));
+  for (const std::string& engine : parts_of(q.engine.value_or(""))) serving::parse_engine_kind(engine);
   if (!q.trace) return;
   serving::Trace trace = serving::load_trace(*q.trace, q.requests.value_or(kTraced));
   if (sources_.model(*q.model).decoder.encoder) serving::read_alone(trace);

@@ -104,8 +104,8 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
 }
 
 Binding ClosedForm::misses(const Slo& slo, double output) const {
+  if (!alike) return Binding::none;
   for (const Bound& b : slo) {
-    if (!alike) break;
     const Seconds alone = b.metric == Metric::ttft ? ttft : b.metric == Metric::e2e ? ttft + tpot * (output - 1) : tpot;
     if (alone > b.limit) return binding_of(b.metric);
   }
@@ -127,8 +127,9 @@ Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hast
       of.push_back(b.of.empty() ? -1 : std::ranges::find(w.classes, b.of) - w.classes.begin());
       const auto about = [&](const Request& r) { return of.back() < 0 || r.of == of.back(); };
       const std::int64_t requests = std::ranges::count_if(w.requests, about);
-      const std::optional<double> miss = b.metric == Metric::itl ? std::nullopt : b.may_miss();
-      left.push_back(miss ? requests - 1 - static_cast<std::int64_t>((1 - *miss) * d(requests - 1)) : requests);
+      const bool counted = b.metric != Metric::itl && b.statistic != "mean";
+      const double share = counted ? d(*parse_int(b.statistic.substr(1))) / 100 : 0;
+      left.push_back(counted ? requests - 1 - static_cast<std::int64_t>(share * d(requests - 1)) : requests);
     }
     if (hasty) {
       options.goes_on = [&](const Served& r) {

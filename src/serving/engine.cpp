@@ -86,6 +86,7 @@ void sglang_defaults(const hardware::Device& device, std::int64_t devices, Engin
 }  // namespace
 
 EngineKind parse_engine_kind(std::string_view text) {
+  text = text.substr(0, text.find('@'));
   for (std::size_t i = 0; i < kEngines.size(); ++i) {
     if (text == kEngines[i]) return static_cast<EngineKind>(i);
   }
@@ -99,7 +100,7 @@ EngineSettings engine_defaults(std::string_view name_and_version, const hardware
                                std::int64_t devices) {
   const std::size_t at = name_and_version.find('@');
   EngineSettings s;
-  s.kind = parse_engine_kind(name_and_version.substr(0, at));
+  s.kind = parse_engine_kind(name_and_version);
   if (at != std::string_view::npos) {
     s.version = name_and_version.substr(at + 1);
     if (!hardware::parse_version(s.version)) {

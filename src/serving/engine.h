@@ -59,7 +59,7 @@ struct EngineSettings {
   bool unified_kv = true;  // llama.cpp: slots share one cache, else each has its part
 };
 
-// Throws Error(bad_input) with the nearest names.
+// Of "vllm" and "vllm@0.15.1". Throws Error(bad_input) with the nearest names.
 EngineKind parse_engine_kind(std::string_view text);
 // "vllm", "vllm@0.15.1".
 EngineSettings engine_defaults(std::string_view name_and_version, const hardware::Device& device, std::int64_t devices);

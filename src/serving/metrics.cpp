@@ -68,11 +68,6 @@ Distribution distribution(std::vector<std::pair<double, std::int64_t>> values) {
   });
 }
 
-std::optional<double> Bound::may_miss() const {
-  if (statistic == "mean") return std::nullopt;
-  return 1 - d(*parse_int(std::string_view(statistic).substr(1))) / 100;
-}
-
 std::string Bound::text() const {
   return fmt::format("{}{}{}.{}={}", of, of.empty() ? "" : ":", name(metric), statistic, format_seconds(limit));
 }
@@ -133,14 +128,13 @@ const Distribution& Summary::of(Metric metric) const {
 }
 
 std::optional<double> Summary::value(const Bound& b) const {
-  const auto of_class = std::ranges::find(classes, b.of, &ClassSummary::name);
-  const ClassSummary* one = b.of.empty() || of_class == classes.end() ? nullptr : &*of_class;
   if (b.metric == Metric::itl) return itl.of(b.statistic);
-  const bool first = b.metric == Metric::ttft;
-  const bool each = b.metric == Metric::tpot;
-  const Distribution& ended = one ? (first ? one->ttft : each ? one->tpot : one->e2e) : of(b.metric);
-  const bool all = (one ? one->rejected : rejected) == 0;
-  const double found = (all ? ended : (one ? one->promised : promised).at(first ? 0 : each ? 1 : 2)).of(b.statistic);
+  const auto named = std::ranges::find(classes, b.of, &ClassSummary::name);
+  const bool own = !b.of.empty() && named != classes.end();
+  const RequestTimes& of = own ? static_cast<const RequestTimes&>(*named) : *this;
+  const Distribution& measured = b.metric == Metric::ttft ? of.ttft : b.metric == Metric::tpot ? of.tpot : of.e2e;
+  const double found =
+      (of.rejected == 0 ? measured : of.promised.at(static_cast<std::size_t>(b.metric))).of(b.statistic);
   return std::isfinite(found) ? std::optional(found) : std::nullopt;
 }
 
@@ -189,33 +183,46 @@ double queue_growth(const Run& run) {
   return grown > 3 * std::sqrt(arrived) && grown > 0.05 * arrived ? slope : 0;
 }
 
-// Where none were rejected bounds take what was measured.
-static std::array<Distribution, 3> promised(const std::vector<double>& ttft, const std::vector<double>& tpot,
-                                            const std::vector<double>& e2e, std::int64_t rejected) {
-  if (rejected == 0) return {};
-  return {distribution(ttft, rejected), distribution(tpot, rejected), distribution(e2e, rejected)};
-}
+namespace {
+
+// What becomes the times of all requests, or of those of a class.
+struct Collected {
+  std::vector<double> ttft, tpot, e2e;
+  double met = 0;
+
+  void add(const Served& r, bool good) {
+    ttft.push_back(r.ttft().value);
+    if (r.output > 1) tpot.push_back(r.tpot().value);
+    e2e.push_back(r.latency().value);
+    met += good ? 1 : 0;
+  }
+  void tell(RequestTimes& of) {
+    of.requests = std::ssize(e2e);
+    of.met_share = met / std::max(1.0, d(of.requests + of.rejected));
+    const auto take = [&](Metric metric, std::vector<double>& values) {
+      if (of.rejected > 0) of.promised.at(static_cast<std::size_t>(metric)) = distribution(values, of.rejected);
+      return distribution(std::move(values));
+    };
+    of.ttft = take(Metric::ttft, ttft);
+    of.tpot = take(Metric::tpot, tpot);
+    of.e2e = take(Metric::e2e, e2e);
+  }
+};
+
+}  // namespace
 
 Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
   Summary s;
-  std::vector<double> ttft, tpot, e2e;
-  double input = 0, output = 0, prompts = 0, reused = 0, fetched = 0, met = 0;
+  double input = 0, output = 0, prompts = 0, reused = 0, fetched = 0;
   double causes = 0;
-  struct Times {
-    std::vector<double> ttft, tpot, e2e;
-    double met = 0;
-  };
-  std::vector<Times> times(workload.classes.size());  // by class
-  for (const std::string& name : workload.classes) s.classes.push_back({.name = name});
+  Collected all;
+  std::vector<Collected> apart(workload.classes.size());
+  for (const std::string& name : workload.classes) s.classes.emplace_back().name = name;
   for (const Served& r : run.requests) {
     ClassSummary* const own = r.of < 0 ? nullptr : &s.classes[static_cast<std::size_t>(r.of)];
     if (r.rejected) ++s.rejected;
     if (r.rejected && own) ++own->rejected;
     if (!r.ended) continue;
-    ++s.requests;
-    ttft.push_back(r.ttft().value);
-    if (r.output > 1) tpot.push_back(r.tpot().value);
-    e2e.push_back(r.latency().value);
     input += d(r.input);
     output += d(r.output);
     prompts += d(r.input);
@@ -230,33 +237,17 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
       const bool about = b.metric != Metric::itl && (b.of.empty() || (own && own->name == b.of));
       good = good && (!about || value_of(r, b.metric) <= b.limit);
     }
-    met += good ? 1 : 0;
-    if (!own) continue;
-    Times& t = times[static_cast<std::size_t>(r.of)];
-    ++own->requests;
-    t.ttft.push_back(r.ttft().value);
-    if (r.output > 1) t.tpot.push_back(r.tpot().value);
-    t.e2e.push_back(r.latency().value);
-    t.met += good ? 1 : 0;
+    all.add(r, good);
+    if (own) apart[static_cast<std::size_t>(r.of)].add(r, good);
   }
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    ClassSummary& c = s.classes[i];
-    c.promised = promised(times[i].ttft, times[i].tpot, times[i].e2e, c.rejected);
-    c.ttft = distribution(std::move(times[i].ttft));
-    c.tpot = distribution(std::move(times[i].tpot));
-    c.e2e = distribution(std::move(times[i].e2e));
-    c.met_share = times[i].met / std::max(1.0, d(c.requests + c.rejected));
-  }
+  all.tell(s);
+  for (std::size_t i = 0; i < apart.size(); ++i) apart[i].tell(s.classes[i]);
   if (causes > 0) {
     for (double& c : s.ttft_causes) c /= causes;
   }
   const GapCauses& g = run.gap_causes;
   const double gaps = g.decode + g.prefill + g.stall;
   if (gaps > 0) s.itl_causes = {g.decode / gaps, g.prefill / gaps, g.stall / gaps};
-  s.promised = promised(ttft, tpot, e2e, s.rejected);
-  s.ttft = distribution(std::move(ttft));
-  s.tpot = distribution(std::move(tpot));
-  s.e2e = distribution(std::move(e2e));
   s.itl = distribution(run.gaps);
   s.duration = std::max(Seconds{}, run.end - run.begin);
   const double seconds = s.duration.value;
@@ -264,10 +255,9 @@ Summary summarise(const Run& run, const Workload& workload, const Slo& slo) {
     s.requests_per_second = d(s.requests) / seconds;
     s.input_tokens_per_second = input / seconds;
     s.output_tokens_per_second = output / seconds;
-    if (!slo.empty()) s.goodput_per_second = met / seconds;
+    if (!slo.empty()) s.goodput_per_second = all.met / seconds;
     s.busy_share = run.busy / (seconds * d(run.replicas));
   }
-  s.met_share = met / std::max(1.0, d(s.requests + s.rejected));
   s.preemptions = run.preemptions;
   s.prefix_hit_share = prompts > 0 ? reused / prompts : 0;
   s.tier_hit_share = prompts > 0 ? fetched / prompts : 0;

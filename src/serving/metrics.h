@@ -42,8 +42,6 @@ struct Bound {
   std::string statistic = "p99";
   Seconds limit{};
   std::string of = {};  // the class; empty: all
-  // Of a percentile the share of requests that may miss it; of a mean none says so.
-  std::optional<double> may_miss() const;
   std::string text() const;
 };
 using Slo = std::vector<Bound>;
@@ -53,29 +51,27 @@ Seconds value_of(const Served& request, Metric metric);
 Slo parse_slo(std::string_view text);
 std::string text_of(const Slo& slo);
 
-// Of the requests of one class.
-struct ClassSummary {
-  std::string name = {};
+// Of all requests, or of those of one class.
+struct RequestTimes {
   std::int64_t requests = 0;  // that ended
   std::int64_t rejected = 0;
-  Distribution ttft = {}, tpot = {}, e2e = {};
-  double met_share = 1;
-  // As bounds take them where any were rejected, which never end.
-  std::array<Distribution, 3> promised = {};
+  Distribution ttft, tpot, e2e;
+  // By metric, as bounds take them where any were rejected, which never end; of ITL none.
+  std::array<Distribution, kMetrics.size()> promised = {};
+  double met_share = 1;  // of those that ended or were rejected, that meet all bounds that are about them
+};
+struct ClassSummary : RequestTimes {
+  std::string name;
 };
 
-struct Summary {
-  std::int64_t requests = 0;  // that ended
-  Distribution ttft, tpot, itl, e2e;
-  std::array<Distribution, 3> promised = {};  // of TTFT, TPOT and E2E, as ClassSummary's
+struct Summary : RequestTimes {
+  Distribution itl;
   Seconds duration{};
   double requests_per_second = 0;
   double input_tokens_per_second = 0;
   double output_tokens_per_second = 0;
   std::optional<double> goodput_per_second;  // with bounds: of requests that meet all of them that are about a request
-  double met_share = 1;                      // … of those that ended or were rejected
-  std::int64_t rejected = 0;
-  std::vector<ClassSummary> classes;  // none: all are alike
+  std::vector<ClassSummary> classes;         // none: all are alike
   std::int64_t preemptions = 0;
   double prefix_hit_share = 0;  // of prompt tokens, from tiers as well
   double tier_hit_share = 0;    // … from these alone

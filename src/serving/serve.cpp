@@ -137,7 +137,8 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
       return estimate::StepTime{t.latency + each * d(tokens), t.interval + each * d(tokens)};
     };
   }
-  deployment.transfer.per_token = kv_per_token(setup);
+  const bool moves = !replicas.tiers.empty() || replicas.prefill || replicas.decode;
+  if (moves) deployment.transfer.per_token = kv_per_token(setup);
   for (KvTier tier : replicas.tiers) {
     const hardware::Device& device = *setup.device;
     std::optional<BytesPerSecond> link =
@@ -184,7 +185,7 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
     if (!link)
       throw Error::bad_input(fmt::format("{} has no link that a KV cache could be sent over", device.name),
                              "say `kv-link`");
-    deployment.transfer = {.per_token = kv_per_token(setup),
+    deployment.transfer = {.per_token = deployment.transfer.per_token,
                            .rate = BytesPerSecond{link->value * d(plan.devices())},
                            .latency = replicas.kv_latency,
                            .per_layer = replicas.kv_per_layer,

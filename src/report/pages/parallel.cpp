@@ -31,9 +31,9 @@ Table cost_table(const ParallelStudy& study) {
   const auto& price = study.setup->price;
   const std::string shown =
       study.space.training
-          ? "rank: #, plan, memory.weight_bytes: weights, memory.gradient_bytes: grads, memory.optimizer_bytes: "
-            "optim., "
-            "memory.activation_bytes: activ., memory.total_bytes: total, fits, step_s: step, mfu"
+          ? "rank: #, plan, memory.weight_bytes: weights, memory.gradient_bytes: grads, "
+            "memory.optimizer_bytes: optim., memory.activation_bytes: activ., memory.total_bytes: total, fits, step_s: "
+            "step, mfu"
           : "rank: #, plan, memory.weight_bytes: weights, memory.kv_cache_bytes: KV cache, memory.activation_bytes: "
             "activ., memory.total_bytes: total, fits, step_s: step, tokens_per_second: tokens/s";
   return table_of(
