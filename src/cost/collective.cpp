@@ -88,8 +88,9 @@ static_assert(static_cast<std::size_t>(Algorithm::in_switch) + 1 == kAlgorithmNa
 // In one shot every rank reads and adds up all of the tensor; in two its part, and then the parts that the others have
 // added up, behind a second round of signals. Kernels of a few dozen blocks have only so much under way, so the rates
 // are far from the links', and differ. Which of the two runs is a rule of sizes: two ranks always take one shot, up to
-// four ranks below 512 KiB, up to eight below 256 KiB. There are kernels for 2, 4, 6 and 8 ranks. One that takes the
-// norm behind it along may be another library's, at a factor.
+// four ranks below 512 KiB, up to eight below 256 KiB; or the faster, where an engine looks it up in a table of its own
+// timings (TensorRT-LLM: on eight ranks two shots from 1 MiB on Hopper, from 4 MiB on Blackwell). There are kernels for
+// 2, 4, 6 and 8 ranks. One that takes the norm behind it along may be another library's, at a factor.
 
 // A switch that can add up (NVLink SHARP, the library's NVLS) takes a tensor from every rank once and sends the sum
 // back: S bytes over each port, either way, whatever the number of ranks. Setting up its groups takes longer than the
@@ -473,8 +474,11 @@ CollectiveCost by_custom(const Links::Custom& custom, const Exchange& x) {
   constexpr double kFew = 4;
   constexpr double kOneShotOfFew = 512.0 * 1024;
   constexpr double kOneShot = 256.0 * 1024;
-  const bool one = x.ranks == 2 || x.bytes < (d(x.ranks) <= kFew ? kOneShotOfFew : kOneShot);
-  const Bytes sent{one ? x.others() * x.bytes : x.ring_bytes()};
+  const Bytes once{x.others() * x.bytes};
+  const bool fewer = once / custom.one_shot < custom.second + Bytes{x.ring_bytes()} / custom.two_shot;
+  const bool small = custom.fastest ? fewer : x.bytes < (d(x.ranks) <= kFew ? kOneShotOfFew : kOneShot);
+  const bool one = x.ranks == 2 || small;
+  const Bytes sent = one ? once : Bytes{x.ring_bytes()};
   const double kernel = x.with_norm ? custom.with_norm : 1;
   return {.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot,
           .steps = one ? 1.0 : 2.0,

@@ -48,6 +48,7 @@ struct Links {
   // All-reduces up to a size by kernels of the stack's own.
   struct Custom {
     Bytes most;
+    bool fastest = false;  // of one shot and two; else by sizes
     Seconds launch;
     Seconds rank;
     BytesPerSecond one_shot;

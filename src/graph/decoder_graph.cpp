@@ -707,17 +707,19 @@ class DecoderBuilder : StepWriter {
   // formulas of arXiv 2405.04434 section 2.1: q through its own low rank (or one matrix), k and v through one latent.
   void latent_projections(const model::Attention& a, const model::LatentAttention& l) {
     const std::int64_t q = a.heads * a.head_dim;
+    const std::int64_t kv = l.kv_lora_rank + l.rope_dim;
+    const bool together = o_.fused_qkv_a && l.q_lora_rank && !e_.training && same_format(Role::q_a, Role::kv_a);
     const std::size_t first = graph_.size();
     if (l.q_lora_rank) {
-      linear(Tag::q_a_proj, Role::q_a, *l.q_lora_rank, hidden_, {.input = Input::gathered, .bias = a.qkv_bias});
+      linear(Tag::q_a_proj, Role::q_a, *l.q_lora_rank + (together ? kv : 0), hidden_,
+             {.input = Input::gathered, .bias = a.qkv_bias});
       rms_norm(Tag::q_a_norm, tokens_, *l.q_lora_rank);
       keeps(d(tokens_ * *l.q_lora_rank));
       linear(Tag::q_b_proj, Role::q_b, q, *l.q_lora_rank);
     } else {
       linear(Tag::q_proj, Role::q, q, hidden_, {Split::outputs, Input::gathered, a.qkv_bias});
     }
-    linear(Tag::kv_a_proj, Role::kv_a, l.kv_lora_rank + l.rope_dim, hidden_,
-           {.input = Input::shared, .bias = a.qkv_bias});
+    if (!together) linear(Tag::kv_a_proj, Role::kv_a, kv, hidden_, {.input = Input::shared, .bias = a.qkv_bias});
     rms_norm(Tag::kv_a_norm, tokens_, l.kv_lora_rank);
     keeps(d(tokens_ * l.kv_lora_rank));
     rope(a.heads, 1, l.rope_dim);
@@ -1292,12 +1294,18 @@ class DecoderBuilder : StepWriter {
     const double real = d(x.count) / d(all);
     const auto copies_out = static_cast<std::int64_t>(std::ceil(d(own * x.per_token) * real));
     const std::int64_t width = x.latent > 0 ? x.latent : hidden_;  // that experts work in
-    const std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
+    std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
     ExpertLoad load =
         expert_load(e_.routing, all, x.per_token, spread ? own * p_.expert : own) / (d(p_.routed_ranks()) / real);
     if (p_.expert_copies > 0) {  // as likely to be reached as the experts that they are copies of
       load.active *= 1 + d(p_.expert_copies) / d(x.count);
       for (double& tiles : load.tiles) tiles = std::max(tiles, load.active);
+    }
+    const bool shared_is_routed = routes_shared_expert(x);
+    if (shared_is_routed) {
+      rows += own;
+      load.active += 1;
+      for (std::size_t i = 0; i < kTileRows.size(); ++i) load.tiles[i] += std::ceil(d(own) / kTileRows[i]);
     }
     const bool beside = f.intermediate > 0;
     if (beside) {
@@ -1326,8 +1334,13 @@ class DecoderBuilder : StepWriter {
     if (spread && residual_ranks_ == 1) {
       exchange(Tag::experts_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(tokens_), d(hidden_));
     }
-    if (x.shared_intermediate > 0) shared_experts(f, x, spread);
+    if (x.shared_intermediate > 0 && !shared_is_routed) shared_experts(f, x, spread);
     if (!spread) sum_tokens(Tag::mlp_reduce, Tag::mlp_scatter);
+  }
+  bool routes_shared_expert(const model::Experts& x) const {
+    return o_.fused_shared_expert && !e_.training && p_.expert == 1 && x.latent == 0 && !x.shared_gate &&
+           x.shared_intermediate == x.intermediate && same_format(Role::shared_up, Role::expert_up) &&
+           same_format(Role::shared_down, Role::expert_down);
   }
   // Of `rows` copies of `own` tokens: there, through the experts, and back.
   void expert_products(const model::FeedForward& f, const model::Experts& x, std::int64_t own, std::int64_t rows,

@@ -34,6 +34,8 @@ constexpr Switch kSwitches[] = {
     {"fused_all_reduce_norm", &RuntimeOptions::fused_all_reduce_norm, kLanguage, false},
     {"fused_mla_prolog", &RuntimeOptions::fused_mla_prolog, kLanguage, false},
     {"absorbed_prompts", &RuntimeOptions::absorbed_prompts, kLanguage, false},
+    {"fused_qkv_a", &RuntimeOptions::fused_qkv_a, kLanguage, false},
+    {"fused_shared_expert", &RuntimeOptions::fused_shared_expert, kLanguage, false},
     {"joined_vectors", &RuntimeOptions::joined_vectors, kLanguage | kVideo, false},
     {"prefetch_weights", &RuntimeOptions::prefetch_weights, kLanguage | kVideo, false},
     {"fused_qk_norm", &RuntimeOptions::fused_qk_norm, kVideo},
@@ -206,6 +208,11 @@ bool can_be_static(const RuntimeProfile& profile, const RuntimeOptions& options)
 RuntimeProfile run_by(RuntimeProfile profile, std::string_view architecture) {
   profile.options.repeated_kv |= contains(profile.repeated_kv, architecture);
   profile.base.repeated_kv |= contains(profile.repeated_kv, architecture);
+  return profile;
+}
+
+RuntimeProfile under_load(RuntimeProfile profile) {
+  if (profile.choices.power == Power::short_run) profile.choices.power = Power::sustained;
   return profile;
 }
 

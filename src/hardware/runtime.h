@@ -49,6 +49,11 @@ struct RuntimeOptions {
   // Latent attention over prompts meets the cached latents, too, rather than expand keys and values from them: three
   // times the FLOPs, and no copies (SGLang with FlashAttention-3). Not part of "all".
   bool absorbed_prompts = false;
+  // The latents of queries, and of keys and values, are one GEMM. Not part of "all".
+  bool fused_qkv_a = false;
+  // A shared expert as wide as the routed ones is one more of them, which every token takes; not where experts lie on
+  // ranks of their own. Not part of "all".
+  bool fused_shared_expert = false;
   // Norms, activations, rope, gates and residual adds run inside the products beside them: a norm on the inputs as they
   // come (its scale is applied to the results), the others on the results before they leave; keys and values go to the
   // cache at once. Not part of "all": kernels of arrays of tiles do it.

@@ -15,6 +15,8 @@ struct RuntimeExecution {
 
 // The profile as it runs models of an architecture, whose code may have habits (RuntimeProfile::repeated_kv).
 RuntimeProfile run_by(RuntimeProfile profile, std::string_view architecture);
+// The profile of a server, whose devices never rest: where it was fitted to short runs, at the clock of steady load.
+RuntimeProfile under_load(RuntimeProfile profile);
 
 // `options`: "all" (everything the stack can do), "none" or "baseline" (what it does in any case), or a list of names,
 // the profile's own or switches, separated by ',' or '+'; names switch on from none, no_NAME (or after "all") off.

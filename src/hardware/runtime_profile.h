@@ -277,6 +277,7 @@ struct KernelChoices {
   // B up to which the stack's own kernels, of one shot and of two, do the all-reduces inside a node; 0: the library
   // does.
   std::int64_t custom_all_reduce = 0;
+  bool custom_fastest = false;  // the faster of one shot and two, as engines choose that look it up, not by fixed sizes
   bool switch_reduces = false;  // the library has all-reduces that the switch of a node adds up (NVLS)
   // The library's collectives inside a node are rings of chunks (NCCL); else the fastest algorithm that the links
   // allow.
@@ -309,7 +310,10 @@ struct KernelChoices {
   std::int64_t graph_rows = 0;     // sequences up to which decode steps were captured; 0: of any number
   bool graph_pieces = false;       // steps with prompts of at most graph_rows tokens are replayed in pieces
   bool overlapped = false;         // what the host does for each sequence runs beside the device
-  bool joint_attention = false;    // sequences that decode and pieces of prompts are one launch of attention
+  // Products of scheme fp8 get activations that the kernel before them has written narrow.
+  bool fused_quantising = false;
+  bool joint_attention = false;  // sequences that decode and pieces of prompts are one launch of attention
+  bool quantising_is_fused(FormatKernel format) const { return fused_quantising && format == FormatKernel::fp8; }
   bool operator==(const KernelChoices&) const = default;
 };
 

@@ -52,6 +52,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("allocated_kv", c.allocated_kv, 0, 1e9);
   visit("overlap_bytes", c.overlap_bytes, 0, 1e12);
   visit("custom_all_reduce", c.custom_all_reduce, 0, 1e12);
+  visit("custom_fastest", c.custom_fastest, 0, 1);
   visit("switch_reduces", c.switch_reduces, 0, 1);
   visit("rings", c.rings, 0, 1);
   visit("small_collective", c.small_collective, 0, 1e12);
@@ -74,6 +75,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("graph_pieces", c.graph_pieces, 0, 1);
   visit("joint_attention", c.joint_attention, 0, 1);
   visit("overlapped", c.overlapped, 0, 1);
+  visit("fused_quantising", c.fused_quantising, 0, 1);
   visit("absorbed_rows", c.absorbed_rows, 0, 1);
   visit("packing_launches", c.packing_launches, 0, 100);
 }
@@ -339,6 +341,7 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
   p.choices.graph_pieces = none.graph_pieces;
   p.choices.joint_attention = none.joint_attention;
   p.choices.overlapped = none.overlapped;
+  p.choices.fused_quantising = none.fused_quantising;
   for (const std::size_t i : read_settings(reader, p)) {
     if (measured) continue;
     p.provenance[i] = Provenance::assumed;

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "hardware/beyond_range.h"
 #include "hardware/engine.h"
+#include "hardware/runtime_execution.h"
 #include "measure/row_ops.h"
 #include "model/decoder.h"
 #include "model/model_file.h"
@@ -195,13 +196,15 @@ serving::Workload ServingPredictor::workload_of(const ServingRow& row, const ser
 
 void ServingPredictor::predict(const RuntimeProfile* profile, std::span<double> seconds) {
   std::fill(seconds.begin(), seconds.end(), std::numeric_limits<double>::quiet_NaN());
+  std::optional<RuntimeProfile> loaded;
+  if (profile != nullptr) loaded = hardware::under_load(*profile);
   std::map<std::string, Simulated> cases;
   for (RunOf& run : runs_) {
     run.remark.clear();
     run.beyond.clear();
     run.note.clear();
     try {
-      simulate(run, profile, cases, seconds);
+      simulate(run, loaded ? &*loaded : nullptr, cases, seconds);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::infeasible && error.kind() != ErrorKind::bad_input) throw;
       run.remark = "not predicted: " + error.diagnostics().front().message;

@@ -994,6 +994,7 @@ std::unique_ptr<Resolved> resolve(const Request& given, Workload workload, Sourc
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
     auto profile = choose_profile(run, hw, device, gguf, sort, sources);
     if (!video && profile) profile = hardware::run_by(*std::move(profile), r->model().architecture);
+    if (workload == Workload::serve && profile && !request.power) profile = hardware::under_load(*std::move(profile));
     return profile;
   };
   // The profile is that of the device at its full clock, and what of it goes with the clock is carried over.

@@ -578,6 +578,24 @@ TEST_CASE("a stack's own kernels all-reduce in one shot or in two, by size and r
   CHECK(cost(8, 256 * 1024).sent.value == Approx(2 * 7 / 8.0 * 256 * 1024));
 }
 
+TEST_CASE("an engine that looks up its own timings takes the faster of one shot and two") {
+  Cluster c = custom8();
+  c.inside.custom->fastest = true;
+  const auto cost = [&](std::int64_t ranks, double bytes) {
+    return collective_cost(c, collective(CollectiveKind::all_reduce, ranks, bytes));
+  };
+  // Eight: 7 S / 5 GB/s = 3 us + 1.75 S / 8 GB/s where S is 2,540 bytes.
+  CHECK(cost(8, 2500).algorithm == Algorithm::one_shot);
+  CHECK(cost(8, 2500).time().value == Approx((4 + 0.7 + 3.5) * kMicro));
+  CHECK(cost(8, 2600).algorithm == Algorithm::two_shot);
+  CHECK(cost(8, 8000).time().value == Approx((4 + 0.7 + 3 + 1.75) * kMicro));
+  CHECK(cost(2, kMega).algorithm == Algorithm::one_shot);  // to the only other rank
+  for (double bytes = 64; bytes <= 8 * kMega; bytes *= 2) {
+    CHECK(cost(4, bytes).time() <=
+          collective_cost(custom8(), collective(CollectiveKind::all_reduce, 4, bytes)).time() * (1 + 1e-12));
+  }
+}
+
 TEST_CASE("a stack's all-reduce that takes the norm along may be another kernel, at a factor") {
   Cluster c = custom8();
   c.inside.custom->with_norm = 0.5;

@@ -227,6 +227,26 @@ TEST_CASE("what is before latent attention is one kernel of new tokens, where th
         matrix_flops(step(execution(m), {{8, 1, 1000}}), -1));
 }
 
+TEST_CASE("both latents may be one product, and a shared expert one more of the routed ones") {
+  const model::Decoder m = model::load_decoder("deepseek-v3");  // latents of 1,536 and 512 + 64; 8 of 256 experts
+  const std::vector<Op> apart = step(execution(m), {{4, 1, 1000}});
+  const std::vector<Op> joined = step(execution(m, "all,fused_qkv_a,fused_shared_expert"), {{4, 1, 1000}});
+  CHECK(body<Gemm>(joined, "q_a_proj").n == 1536 + 576);
+  CHECK(executions(joined, {"kv_a_proj"}) == 0);
+  CHECK(matrix_flops(joined, -1) == matrix_flops(apart, -1));
+  // Three dense layers have a feed-forward part of their own; behind them nine rows of each token go to experts.
+  CHECK(executions(joined, {"down_proj"}) == 3);
+  CHECK(executions(apart, {"down_proj"}) == 61);
+  CHECK(executions(joined, {"add_shared"}) == 0);
+  CHECK(body<Gemm>(joined, "experts_down").m == 9 * 4);
+  CHECK(body<Gemm>(joined, "experts_down").weight_matrices == body<Gemm>(apart, "experts_down").weight_matrices + 1);
+  CHECK(body<Gemm>(joined, "experts_down").row_tiles[0] == body<Gemm>(apart, "experts_down").row_tiles[0] + 1);
+  // Where experts are dealt out, the shared one has products of its own.
+  Execution dealt = execution(m, "all,fused_shared_expert");
+  dealt.plan = {.tensor = 8, .expert = 8};
+  CHECK(executions(step(dealt, {{4, 1, 1000}}), {"down_proj"}) == 61);
+}
+
 TEST_CASE("latent attention is absorbed as long as that takes fewer FLOPs per cached token") {
   const model::Decoder m = model::load_decoder("deepseek-v2-lite");  // latent 512 + 64, heads of 128 + 64 and 128
   const auto& a = m.kinds[0].attention;

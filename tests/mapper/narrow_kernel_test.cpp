@@ -185,5 +185,32 @@ TEST_CASE("a menu behind a kernel that makes activations narrow takes that kerne
   CHECK(seconds(d, v, ProductTiles::quantised_menu, g) == Approx(menu + 3e-6 + 1000 * 128 * 3 / 0.5e12));
 }
 
+TEST_CASE("in a step activations that come narrow cost neither a pass over them nor a second kernel's start") {
+  ParameterValues v = values();
+  const auto fp8 = [&](ProductTiles tiles, bool fused, bool alone) {
+    KernelChoices c = choices(tiles);
+    c.product_tiles[static_cast<std::size_t>(FormatKernel::fp8)] = tiles;
+    c.fused_quantising = fused;
+    GemmCall g = call(1000, 64, 128);
+    g.alone = alone;
+    return narrow_time(round_device(), v, c, FormatKernel::fp8, g).seconds;
+  };
+  for (const FormatParameter p : {FormatParameter::cache_rate, FormatParameter::store_rate}) {
+    v[index(FormatKernel::fp8, p)] = 1e30;
+  }
+  v[index(gemm_launch)] = 1e-6;
+  v[index(FormatKernel::fp8, FormatParameter::launch)] = 3e-6;
+  v[index(FormatKernel::fp8, FormatParameter::quantise_share)] = 0.5;
+  const double pass = 1000 * 128 * 3 / 0.5e12;
+  CHECK(fp8(ProductTiles::by_rows, false, false) == Approx(fp8(ProductTiles::by_rows, true, false) + 2e-6 + pass));
+  CHECK(fp8(ProductTiles::quantised_menu, true, false) == fp8(ProductTiles::menu, false, false));
+  CHECK(fp8(ProductTiles::by_rows, true, true) == fp8(ProductTiles::by_rows, false, true));  // a row by itself
+  // Scales of blocks are computed by a kernel in any case.
+  KernelChoices blocks = choices(ProductTiles::fewest_rounds);
+  blocks.fused_quantising = true;
+  CHECK(narrow_time(round_device(), v, blocks, kFormat, call(1000, 64, 128)).seconds ==
+        seconds(round_device(), v, ProductTiles::fewest_rounds, call(1000, 64, 128)));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::narrow_kernel_test

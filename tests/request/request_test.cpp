@@ -267,6 +267,15 @@ TEST_CASE("the load that is asked for is that of a profile which tells loads apa
   CHECK(error_of([&] { asked("short", "sustaned"); }).find("`power`: unknown load 'sustaned'") == 0);
 }
 
+TEST_CASE("a server computes at the clock that steady load leaves, unless another load is asked for") {
+  Sources sources;
+  Request request = read(R"({"model": "llama-2-7b", "hw": "h100-sxm", "runtime": "vllm"})");
+  CHECK(resolve_setup(request, sources)->profile->choices.power == hardware::Power::short_run);
+  CHECK(resolve_serving(request, sources)->profile->choices.power == hardware::Power::sustained);
+  request.power = "short";
+  CHECK(resolve_serving(request, sources)->profile->choices.power == hardware::Power::short_run);
+}
+
 // Weights are read at the memory's rate, which the limit leaves; products take as much longer as the clock is lower.
 TEST_CASE("a power limit lengthens prompts by the clock, tokens hardly, and leaves both in more doubt", "[request]") {
   Sources sources;

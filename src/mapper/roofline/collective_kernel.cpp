@@ -58,6 +58,7 @@ cost::Cluster driven(const cost::Cluster& cluster, const hardware::RuntimeProfil
   if (profile.choices.custom_all_reduce > 0) {
     const BytesPerSecond link = cluster.inside.per_device;
     result.inside.custom = {.most = Bytes{static_cast<double>(profile.choices.custom_all_reduce)},
+                            .fastest = profile.choices.custom_fastest,
                             .launch = Seconds{get(values, Parameter::custom_launch)},
                             .rank = Seconds{get(values, Parameter::custom_rank)},
                             .one_shot = get(values, Parameter::custom_share) * link,

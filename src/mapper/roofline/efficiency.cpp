@@ -489,8 +489,9 @@ void add_packed(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format,
 
 void add_narrow(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format, const KernelChoices& choices) {
   const hardware::ProductTiles rule = choices.product_tiles[static_cast<std::size_t>(format)];
-  const bool quantises = rule == hardware::ProductTiles::quantised_menu;
-  if (rule == hardware::ProductTiles::menu || quantises) {
+  const bool fused = choices.quantising_is_fused(format) && !gemm.alone;
+  const bool quantises = rule == hardware::ProductTiles::quantised_menu && !fused;
+  if (rule == hardware::ProductTiles::menu || rule == hardware::ProductTiles::quantised_menu) {
     add(set, true, format, {FormatParameter::share, FormatParameter::step});
     add(set, quantises, format, {FormatParameter::launch, FormatParameter::quantise_share});
     add(set, quantises && gemm.alone, format, {FormatParameter::quantise_row});
@@ -499,6 +500,7 @@ void add_narrow(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format,
   add(set, true, format,
       {has_small_rows(rule, d(gemm.m)) ? FormatParameter::small_share : FormatParameter::share,
        FormatParameter::memory_share});
+  add(set, fused, {gemm_launch});
   add_all(set, true, index(format, FormatParameter::reduce), index(format, FormatParameter::experts_share_128));
 }
 

@@ -369,22 +369,26 @@ ProductTime narrow_time(const KernelDevice& d, const ParameterValues& v, const K
   GemmCall narrow = g;
   narrow.first_bytes = g.m * g.k * g.batch * g.narrow_bytes;
   const auto of = [&](FormatParameter p) { return v[index(format, p)]; };
+  const bool fused = c.quantising_is_fused(format) && !g.alone;
   // Outside of its engine a scale for each row takes a core some time, however short the row.
   const double quantise =
-      std::max((g.first_bytes + narrow.first_bytes) / (d.bandwidth * of(FormatParameter::quantise_share)),
-               (g.alone ? g.m * g.batch / d.cores : 0) * of(FormatParameter::quantise_row));
+      fused ? 0
+            : std::max((g.first_bytes + narrow.first_bytes) / (d.bandwidth * of(FormatParameter::quantise_share)),
+                       (g.alone ? g.m * g.batch / d.cores : 0) * of(FormatParameter::quantise_row));
   if (rule == ProductTiles::menu || rule == ProductTiles::quantised_menu) {
     KernelDevice scaled = d;
     scaled.matrix *= of(FormatParameter::share);
     narrow.depth_seconds = of(FormatParameter::step) / kNarrowDepth;
     ProductTime t = gemm_time(scaled, v, c, narrow);
-    if (rule == ProductTiles::menu) return t;
+    if (rule == ProductTiles::menu || fused) return t;
     t.seconds += of(FormatParameter::launch) + quantise;
     t.launch += of(FormatParameter::launch);
     t.memory += quantise;
     return t;
   }
-  const double launch = of(FormatParameter::launch);
+  // Of two kernels, the second of which takes as long to start as a dense product.
+  const double launch =
+      fused ? std::min(v[index(gemm_launch)], of(FormatParameter::launch)) : of(FormatParameter::launch);
   if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
 
   const NarrowTile tile = rule == ProductTiles::by_rows ? tile_by_rows(g.m, g.n, g.batch, d.cores)
