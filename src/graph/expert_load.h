@@ -41,8 +41,7 @@ class Chances {
  public:
   explicit Chances(std::vector<double> picked);
   ExpertLoad load(std::int64_t tokens) const;
-  double picks() const { return before_.back(); }  // of a token, on average
-  double reached() const;                          // the chance that a token picks any
+  double reached() const;  // the chance that a token picks any
 
  private:
   std::vector<double> picked_;
