@@ -162,6 +162,7 @@ class LaunchReader {
   ShellWords unused_;
   std::string method_;  // of --quantization
   std::string cached_;  // of --hicache-size
+  bool adapters_ = false;
   bool hierarchical_ = false;
   Speculation draft_;
   bool spreads_ = false;          // experts over all devices
@@ -211,6 +212,8 @@ bool LaunchReader::take_switch(const std::string& key, const std::string& value)
   const bool vllm = engine_ == EngineKind::vllm;
   if (key == "enable-expert-parallel" || key == "enable-ep-moe" || (key == "ep" && vllm)) {
     spreads_ = yes;
+  } else if (key == "enable-lora") {
+    adapters_ = yes;
   } else if (bare == "enable-prefix-caching") {
     q.prefix_caching = on;
   } else if (key == "disable-radix-cache") {
@@ -400,6 +403,10 @@ ReadLaunch LaunchReader::finish() {
   spread_experts(model ? &*model : nullptr);
   choose_weights(model ? &*model : nullptr);
   choose_draft();
+  if (adapters_) {  // with what engines take where flags do not say it
+    if (!launch_.request.adapters) launch_.request.adapters = engine_ == EngineKind::vllm ? 1 : 8;
+    if (!launch_.request.lora) launch_.request.lora = "16";
+  }
   const double each = parse_double(cached_).value_or(0);
   if (hierarchical_ && each <= 0) unused("--enable-hierarchical-cache (--hicache-size says how much there is)");
   if (hierarchical_ && each > 0) {

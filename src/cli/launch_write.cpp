@@ -125,6 +125,14 @@ void add_switches(const request::Resolved& r, const graph::Plan& plan, EngineKin
     *told.max_batched_tokens *= plan.data;
   }
   const bool sglang = kind == EngineKind::sglang;
+  if (q.lora && kind != EngineKind::trtllm) {
+    add("--enable-lora");
+    told.lora = q.lora->substr(0, q.lora->find(':'));
+    told.adapters = q.adapters.value_or(1);
+    if (sglang) add("--lora-target-modules", "all");
+    if (q.lora->ends_with(":qkvo"))
+      command.remarks.emplace_back("--lora-target-modules would name q, k, v and o alone");
+  }
   if (q.prefix_caching && kind != EngineKind::trtllm) {
     const bool on = q.prefix_caching == "on";
     if (vllm) add(on ? "--enable-prefix-caching" : "--no-enable-prefix-caching");
@@ -196,7 +204,8 @@ LaunchCommand command_of(const request::Resolved& r, const serving::EngineSettin
     const auto* row = std::ranges::find(kLaunchFlags, f.name, &LaunchFlag::field);
     const bool has_flag = row != std::end(kLaunchFlags) && !row->flags.at(at).empty();
     const std::optional<std::string> value = request::get(r.asked, f);
-    const bool its = f.group == "Plan" || f.group == "Engine" || f.name == "kv" || f.name == "activations";
+    const bool its =
+        f.group == "Plan" || f.group == "Engine" || contains(words("kv activations lora adapters"), f.name);
     if (!value || !its || said || has_flag) continue;
     command.remarks.push_back(fmt::format("--{} {} is not in the command{}", f.name, *value,
                                           kind == EngineKind::trtllm ? ": a file of --config says it" : ""));

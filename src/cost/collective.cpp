@@ -774,8 +774,8 @@ CollectiveCost by_expert_kernel(const Cluster& cluster, const graph::Collective&
   const Cluster::ExpertExchange& kernel = *cluster.experts;
   const double share = extent.far().level == Level::network ? kernel.network : kernel.share;
   if (share <= 0) return {};
-  const double tokens = c.rows / (d(c.ranks) * reached(c.routing, c.routing.experts / c.ranks));
-  if (tokens > kernel.tokens * (1 + 1e-9)) return {};
+  const double tokens = c.rows / (d(c.ranks) * reached(c.routing, c.routing.experts / c.ranks));  // of the busiest
+  if (tokens > kernel.tokens * c.routing.busiest * (1 + 1e-9)) return {};
   const Bytes sent = tokens * d(c.routing.per_token) * d(c.ranks - 1) / d(c.ranks) * (c.bytes() / c.rows);
   return {
       .algorithm = Algorithm::one_shot,

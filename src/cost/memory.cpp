@@ -427,6 +427,20 @@ Bytes vision_weight_bytes(const graph::Execution& e) {
   if (!e.model->vision) return {};
   return Bytes{d(model::count_parameters(*e.model->vision).total()) * e.vision_weights.bits / 8};
 }
+Bytes adapter_weight_bytes(const graph::Execution& e, std::int64_t stage) {
+  using enum model::Role;
+  const graph::Adapters& a = e.adapters;
+  double elements = 0;
+  for (const model::LayerGroup& group : e.weights.groups) {
+    if (!a.any()) break;
+    for (const model::Tensor& t : model::layer_tensors(*e.model, graph::shard(e.model->kinds[group.kind], e.plan))) {
+      const bool adapted =
+          (t.role >= q && t.role <= kv_b) || (a.mlp && t.role >= gate && t.role <= shared_down && t.role != router);
+      if (adapted) elements += d(a.rank * t.count) * d(t.n + t.k) * d(e.stage_layers(group, stage));
+    }
+  }
+  return Bytes{d(a.served) * elements * e.vision_weights.bits / 8};
+}
 Bytes vision_activation_peak(const graph::Execution& e, const graph::SeenImages& images) {
   return Bytes{vision_alive<double>(e, images)};
 }

@@ -61,6 +61,9 @@ std::vector<model::Tensor> stage_outer_tensors(const graph::Execution& execution
 // Of the vision tower, which every device of the first stage holds whole; nothing without one.
 Bytes vision_weight_bytes(const graph::Execution& execution);
 
+// Of the adapters that are served, a device's share on the stage: A and B beside each matrix, whole where it is.
+Bytes adapter_weight_bytes(const graph::Execution& execution, std::int64_t stage);
+
 // Largest set of activation tensors alive at once in a step: the residual stream plus, whichever is largest, what
 // attention (q, k, v and its result; without flash attention two score matrices and the repeated K and V), the MLP (its
 // input, the gate and up results, their product; for experts of every routed copy) or the head (logits and their fp32

@@ -68,4 +68,25 @@ bool CsvReader::read_cells(std::string_view record) {
   }
 }
 
+Node read_csv_file(const std::string& path, Problems& problems) {
+  const std::string text = read_text_file(path, kConfigRules.max_bytes);
+  CsvReader csv(text, problems);
+  const auto node = [&](Node::Kind kind, int column) {
+    Node made;
+    made.kind = kind;
+    made.line = std::max(csv.line(), 1);
+    made.column = column;
+    return made;
+  };
+  Node records = node(Node::Kind::sequence, 1);
+  while (csv.next()) {
+    Node& record = records.items.emplace_back(node(Node::Kind::sequence, 1));
+    for (const CsvCell& cell : csv.cells()) {
+      record.items.push_back(node(Node::Kind::scalar, cell.column));
+      record.items.back().scalar = cell.text;
+    }
+  }
+  return records;
+}
+
 }  // namespace llmperf::descriptor

@@ -37,4 +37,7 @@ class CsvReader {
   std::vector<std::string> comments_;
 };
 
+// All records of a file of at most kConfigRules.max_bytes: a sequence of sequences of scalars.
+Node read_csv_file(const std::string& path, Problems& problems);
+
 }  // namespace llmperf::descriptor

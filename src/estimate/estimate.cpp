@@ -124,7 +124,8 @@ void Estimator::set_plan(const graph::Plan& plan) {
   stages_.clear();
   limits_ = {};
   for (std::int64_t i = 0; i < plan.pipeline; ++i) {
-    stages_.push_back({e.split.layers_of_kinds(*e.model, i), cost::stage_weight_bytes(e, i)});
+    stages_.push_back(
+        {e.split.layers_of_kinds(*e.model, i), cost::stage_weight_bytes(e, i) + cost::adapter_weight_bytes(e, i)});
     if (i == 0) stages_.back().weights += cost::vision_weight_bytes(e);
   }
   std::vector<mapper::Machine::Part> parts;

@@ -192,7 +192,7 @@ Term elements(const graph::Execution& e, const graph::Op& op, const graph::Seque
 Term sent(const graph::Collective& c, const Term& bytes) {
   Term x = bytes;
   if (c.routing.experts > 0) {
-    const double devices = d(c.ranks) * graph::reached(c.routing, c.routing.experts / c.ranks);
+    const double devices = d(c.ranks) * graph::reached(c.routing, c.routing.experts / c.ranks) * c.routing.busiest;
     x = x.noted(fmt::format(
         "rows: {} tokens, each once for every device that has one of its {} experts of {}{}: {} devices on average",
         format_significant(c.rows / devices), c.routing.per_token, c.routing.experts,
@@ -206,16 +206,21 @@ Term sent(const graph::Collective& c, const Term& bytes) {
 void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) {
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
   const std::optional<model::Layer> layer = layer_of(e, op);
+  if (op.tag == graph::Tag::adapter_down || op.tag == graph::Tag::adapter_up)
+    return formula.extend_meaning("weight_matrices",
+                                  fmt::format(", here of {} adapters that requests choose", e.adapters.served));
   if (!gemm || gemm->batch > 1 || !layer || !layer->feed_forward.experts) return;
   const model::Experts& x = *layer->feed_forward.experts;
   const std::int64_t tokens = gemm->m * e.plan.expert / x.per_token;
   const std::string chosen =
-      e.routing.balanced
+      e.routing.measured ? fmt::format("most of a device by the loads in {}", e.routing.measured->name())
+      : e.routing.balanced
           ? fmt::format("{} rows dealt to {}", tokens * x.per_token, x.count)
           : fmt::format("sum over {0} of 1 - (1 - p)^{1}, the r-th picked with chance p ~ r^-{2} of {3} in all",
                         x.count, tokens, format_significant(e.routing.exponent), x.per_token);
-  std::string share = e.plan.expert > 1 ? fmt::format(", / {}", e.plan.routed_ranks()) : "";
-  if (e.plan.expert_copies > 0) share += fmt::format(", x (1 + {} / {})", e.plan.expert_copies, x.count);
+  std::string share = e.plan.expert > 1 && !e.routing.measured ? fmt::format(", / {}", e.plan.routed_ranks()) : "";
+  if (e.plan.expert_copies > 0 && !e.routing.measured)
+    share += fmt::format(", x (1 + {} / {})", e.plan.expert_copies, x.count);
   formula.extend_meaning("weight_matrices", fmt::format(", expected: {}{}", chosen, share));
 }
 
@@ -720,7 +725,12 @@ class MemoryExplainer {
 
   // Those on the device, or those on the host.
   Term weights(bool on_host) const {
-    const Term language = language_weights(on_host);
+    Term language = language_weights(on_host);
+    if (e_.adapters.any() && !on_host) {
+      const double one = cost::adapter_weight_bytes(e_, stage_).value / d(e_.adapters.served);
+      language = language + named("adapters", e_.adapters.served, "adapters that are held") *
+                                named("adapter_bytes", one, "bytes of one: rank (n + k) of each matrix, in 16 bits");
+    }
     if (!m_.vision || on_host || stage_ > 0) return language;
     const Term tower = named("vision_parameters", model::count_parameters(*m_.vision).total(),
                              "parameters of the vision tower and its projectors") *

@@ -288,6 +288,8 @@ std::shared_ptr<const Setup> draft_setup(const Setup& target, const Choices& tar
                                              .drafts = draft.tokens,
                                              .joins_step = draft.kind != Draft::Kind::model}};
   c.plan = draft_plan(model, e.plan);
+  c.routing.measured = nullptr;  // of its target's experts, as adapters are its target's
+  c.adapters = {};
   c.activations = std::string(name(e.activations));
   c.stored = draft.file->stored ? &draft.file->stored->layout : nullptr;
   c.gpu_layers.reset();
@@ -460,6 +462,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   e.model = &model;
   e.runtime = choices.runtime;
   e.routing = choices.routing;
+  e.adapters = choices.adapters;
   e.draws = choices.draws;
   if (choices.profile) {
     const hardware::KernelChoices& c = choices.profile->choices;
@@ -521,7 +524,7 @@ hardware::StepSize step_size(const Setup& setup, const hardware::RuntimeProfile*
   }
   step.kv = e.kv.name();
   step.plan = graph::to_text(e.plan);
-  step.kind = model_kind(*e.model);
+  step.kind = model_kind(*e.model) + (e.adapters.any() ? ", adapters" : "");
   step.device = setup.device->name;
   if (const auto& limit = setup.device->power_limit) {
     step.power_limit = fmt::format("a power limit of {:.6g} W (board {:.6g} W; clock at {:.2f} in matrix products)",

@@ -186,7 +186,8 @@ struct Setup : Platform, Deployment {
 struct Choices : WorkloadChoices, Deployment {
   std::optional<std::string> kv;
   graph::Popularity routing;
-  bool draws = false;  // tokens by top-k and top-p
+  graph::Adapters adapters;  // served
+  bool draws = false;        // tokens by top-k and top-p
   std::optional<std::string> cache_k;
   std::optional<std::string> cache_v;
   const model::WeightLayout* stored = nullptr;  // of the model's own file, taken when `weights` names nothing

@@ -4,7 +4,7 @@
 //
 //   rows        new tokens that products compute
 //   sampled     sequences whose logits are made
-//   sequences   both, of convolutions that keep the last tokens of each
+//   sequences   both, of convolutions that keep the last tokens of each, and of adapters
 //   decodes     how many, the mean of their contexts, and how much longer the longest is
 //   chunk       new tokens and context of each
 //
@@ -167,7 +167,7 @@ struct StepCost::Tables {
     whole_steps = (e.runtime.prefetch_weights && stages == 1 && estimator.machine().tiles() != nullptr) ||
                   setup.serving.overlap_batches > 1 || !setup.cards.empty() || (e.weights.gguf && stages > 1);
     for (const model::Layer& layer : e.model->kinds) {
-      convolves |= layer.recurrent.has_value();
+      by_sequences |= layer.recurrent.has_value() || e.adapters.any();
       chooses |= layer.attention.indexer.has_value();
     }
     if (setup.draft) draft = std::make_unique<Tables>(*setup.draft->setup);
@@ -358,7 +358,7 @@ struct StepCost::Tables {
     Total total(stages);
     total.add(of_step(kRows, Scope::rows, mode, shape, rows));
     total.add(of_step(kSampled, Scope::sampled, mode, shape, sampled));
-    if (convolves) {
+    if (by_sequences) {
       total.add(of_step(kSequences, Scope::sequences, mode, shape, rows, static_cast<std::uint64_t>(sequences)));
     }
     bool decodes_before = false;
@@ -435,7 +435,7 @@ struct StepCost::Tables {
   bool splits;
   bool on_host;
   bool whole_steps = false;
-  bool convolves = false;
+  bool by_sequences = false;
   bool chooses = false;  // keys
   std::unique_ptr<Tables> draft;
 

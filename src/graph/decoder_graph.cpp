@@ -41,6 +41,7 @@
 #include <variant>
 
 #include "base/integer.h"
+#include "graph/expert_placement.h"
 #include "graph/step_writer.h"
 
 namespace llmperf::graph {
@@ -319,8 +320,28 @@ class DecoderBuilder : StepWriter {
     if (norm_pending_ && norm_pending_->width != k) write_pending_norm();
     Gemm& written = multiply(tag, rows, n, k, format, how);
     if (norm_pending_ || norm_taken_) take_norm(written, how.input == Input::shared);
+    if (e_.adapters.any() && e_.adapters.beside(tag) > 0) return adapt(tag, Gemm(written));
     if (how.input == Input::own) keeps(d(rows * k));
     if (how.input == Input::gathered) keeps(d(rows * k) / d(residual_ranks_));
+  }
+  // Served adapters, as vLLM's and SGLang's kernels run them: one for all of a product's A, grouped by adapter, and one
+  // for its B that adds to the product's result. Of grouped products an adapter has matrices for each expert, and rows
+  // reach no more of them than they are.
+  void adapt(Tag tag, Gemm product) {
+    const Adapters& a = e_.adapters;
+    const Scope here = std::exchange(scope_, Scope::sequences);
+    product.joined = {};
+    product.bias = false;
+    product.weights = &e_.vision_weights;
+    product.weight_matrices = std::min(a.used(sequences()) * product.weight_matrices, d(product.m));
+    product.row_tiles = {};
+    Gemm up = product;
+    product.n = a.rank * a.beside(tag);
+    push(Tag::adapter_down, product);
+    up.k = a.rank;
+    up.accumulated_bits = bits(activations_);
+    push(Tag::adapter_up, up);
+    scope_ = here;
   }
   Gemm& multiply(Tag tag, std::int64_t rows, std::int64_t n, std::int64_t k, const model::StoredFormat& format,
                  const How& how) {
@@ -1279,7 +1300,8 @@ class DecoderBuilder : StepWriter {
 
   // Routed experts: every token is copied to its experts, the experts run as grouped GEMMs over all copies (weights of
   // the experts reached are read once), and the weighted results are summed. How many they are is expected of their
-  // popularity; of devices that share them each is taken to have its share of all.
+  // popularity; of devices that share them each is taken to have its share of all, but for measured loads, of which
+  // the step is that of the busiest.
   //
   // Within the tensor axis every device has all tokens and serves those that its experts were picked for; the sum over
   // the axis is the one that ends a divided block. Beyond it every device routes its own share of the tokens, and the
@@ -1295,9 +1317,13 @@ class DecoderBuilder : StepWriter {
     const auto copies_out = static_cast<std::int64_t>(std::ceil(d(own * x.per_token) * real));
     const std::int64_t width = x.latent > 0 ? x.latent : hidden_;  // that experts work in
     std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
-    ExpertLoad load =
-        expert_load(e_.routing, all, x.per_token, spread ? own * p_.expert : own) / (d(p_.routed_ranks()) / real);
-    if (p_.expert_copies > 0) {  // as likely to be reached as the experts that they are copies of
+    const std::int64_t routed = spread ? own * p_.expert : own;
+    const Placement* placed = e_.placement();
+    ExpertLoad load = placed ? placed->load(routed)
+                             : expert_load(e_.routing, all, x.per_token, routed) / (d(p_.routed_ranks()) / real);
+    if (placed) {
+      rows = std::min(static_cast<std::int64_t>(std::ceil(d(rows) * placed->imbalance)), routed * x.per_token);
+    } else if (p_.expert_copies > 0) {  // as likely to be reached as the experts that they are copies of
       load.active *= 1 + d(p_.expert_copies) / d(x.count);
       for (double& tiles : load.tiles) tiles = std::max(tiles, load.active);
     }
@@ -1411,13 +1437,15 @@ class DecoderBuilder : StepWriter {
     // Copies and shared experts are places that tokens go to as the others; they are in no group.
     const std::int64_t held = p_.held_experts(x.count);
     const bool plain = p_.expert_copies == 0 && p_.shared_ranks == 0;
-    const Routing routing{.experts = held * p_.expert,
-                          .per_token = x.per_token,
-                          .groups = plain ? x.groups : 1,
-                          .groups_per_token = plain ? x.groups_per_token : 1,
-                          .back = back,
-                          .returns = way == Way::back};
-    const double devices = d(p_.expert) * reached(routing, held);
+    Routing routing{.experts = held * p_.expert,
+                    .per_token = x.per_token,
+                    .groups = plain ? x.groups : 1,
+                    .groups_per_token = plain ? x.groups_per_token : 1,
+                    .back = back,
+                    .returns = way == Way::back};
+    const double once = reached(routing, held);
+    if (const Placement* placed = e_.placement()) routing.busiest = std::min(placed->reached, 1 / once);
+    const double devices = d(p_.expert) * once * routing.busiest;
     exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices,
              d(x.latent > 0 ? x.latent : hidden_));
     Collective& c = std::get<Collective>(graph_.back().body);
@@ -1518,6 +1546,16 @@ std::int64_t Execution::stage_layers(const model::LayerGroup& group, std::int64_
   const std::int64_t end = split.first.empty() ? first + run : split.first[i + 1];
   const auto at = [&](std::int64_t layer) { return std::lower_bound(group.layers.begin(), group.layers.end(), layer); };
   return at(end) - at(first);
+}
+
+double Adapters::used(double requests) const { return d(served) * (1 - std::pow(1 - 1 / d(served), requests)); }
+
+const Placement* Execution::placement() const {
+  if (!routing.measured) return nullptr;
+  const auto routes = [](const Layer& layer) { return layer.feed_forward.experts.has_value(); };
+  const model::Experts& x = *std::ranges::find_if(model->kinds, routes)->feed_forward.experts;
+  const double picks = d(x.per_token * x.count) / d(x.count + x.identity);
+  return &routing.measured->placed(picks, plan.routed_ranks(), plan.expert_copies);
 }
 
 std::optional<std::int64_t> Execution::window(const model::Attention& a) const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "graph/expert_placement.h"
 #include "graph/op.h"
 #include "graph/plan.h"
 #include "graph/stage_split.h"
@@ -36,6 +37,22 @@ struct Allocation {
   std::int64_t granule = 1;
 };
 
+// Matrices of low rank beside frozen weights (arXiv 2106.09685): Y = X W^T + (X A^T) B^T, A of [rank, k], B of [n,
+// rank].
+struct Adapters {
+  std::int64_t rank = 0;    // 0: there are none
+  bool attention = true;    // beside q, k, v and o
+  bool joint = false;       // q, k and v, and gate and up, have one adapter together
+  bool mlp = false;         // beside the feed-forward products, experts' included
+  std::int64_t served = 1;  // different ones that are held, of which every request of a step uses one
+  bool any() const { return rank > 0; }
+  // How many of one adapter stand beside a product; 0: none.
+  std::int64_t beside(Tag tag) const;
+  // Those that `requests` requests are expected to use when each of them takes any alike.
+  double used(double requests) const;
+  bool operator==(const Adapters&) const = default;
+};
+
 // Rows from which a product with weights left on the host is worth sending them to the device, weights and all: the
 // threshold of ggml's schedulers.
 inline constexpr std::int64_t kStreamedRows = 32;
@@ -46,7 +63,8 @@ struct Execution {
   const model::Decoder* model = nullptr;
   model::WeightLayout weights;
   model::CacheScheme kv;
-  model::StoredFormat vision_weights;  // of a vision tower, which checkpoints keep in 16 bits
+  model::StoredFormat vision_weights;  // of a vision tower and of adapters, which checkpoints keep in 16 bits
+  Adapters adapters;                   // served
   Dtype activations = Dtype::bf16;
   hardware::RuntimeOptions runtime;
   std::int64_t micro_batch = 512;  // GGUF: tokens that are computed at once at most; longer steps are cut
@@ -64,6 +82,8 @@ struct Execution {
   // Whether the device computes micro-batches of so many rows with what the host keeps, experts or not: ggml counts
   // tokens.
   bool streams(std::int64_t rows) const { return streams_weights && rows >= kStreamedRows; }
+  // Where measured loads put the experts; null where none were given.
+  const Placement* placement() const;
   // Of the group's layers, those of pipeline stage `stage`.
   std::int64_t stage_layers(const model::LayerGroup& group, std::int64_t stage) const;
   // Of the `tokens` of a sequence, those that a layer keeps in its cache.

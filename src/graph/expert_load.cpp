@@ -25,12 +25,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/integer.h"
 #include "base/maths.h"
 #include "base/number.h"
+#include "graph/expert_placement.h"
 
 namespace llmperf::graph {
 namespace {
@@ -39,57 +41,22 @@ constexpr std::string_view kBalanced = "balanced";
 constexpr std::string_view kPowerLaw = "power-law:";
 constexpr double kMostExponent = 10;
 
-// The chances with which a token picks experts, the most popular first, and what follows from them.
-struct Chances {
+// Of a power law. Those of the last call stay, as builders of steps ask for the same again and again.
+struct PowerLaw {
   double exponent = -1;
   std::int64_t experts = 0;
   std::int64_t per_token = 0;
-  std::vector<double> picked = {};
-  std::vector<double> left = {};    // logarithm of the chance that it does not
-  std::vector<double> before = {};  // sums of `picked` of all more popular ones
-  // Experts that so many tokens reach, of the last numbers of tokens that were asked for: a step of prompts and one of
-  // new tokens come in turn.
-  std::array<std::pair<std::int64_t, double>, 4> active = {};
+  Chances chances{{}};
+  // Of the last numbers of tokens that were asked for: a step of prompts and one of new tokens come in turn.
+  std::array<std::pair<std::int64_t, ExpertLoad>, 4> loads = {};
   std::size_t next = 0;
-
-  double reached(std::int64_t tokens) {
-    for (const auto& [known, experts_reached] : active) {
-      if (known == tokens) return experts_reached;
-    }
-    constexpr double kSurely = -40;  // exp() of it is nothing beside 1
-    const double n = d(tokens);
-    const auto likely = std::partition_point(left.begin(), left.end(), [&](double l) { return n * l < kSurely; });
-    auto sum = static_cast<double>(likely - left.begin());
-    for (auto l = likely; l != left.end(); ++l) sum += 1 - maths::exp(n * *l);
-    active[next++ % active.size()] = {tokens, sum};
-    return sum;
-  }
 };
-
-// Those of the last call stay, as builders of steps ask for the same again and again.
-Chances& chances(double exponent, std::int64_t experts, std::int64_t per_token) {
-  thread_local Chances known;
+PowerLaw& power_law(double exponent, std::int64_t experts, std::int64_t per_token) {
+  thread_local PowerLaw known;
   if (known.exponent == exponent && known.experts == experts && known.per_token == per_token) return known;
-  const auto count = static_cast<std::size_t>(experts);
-  std::vector<double> weights(count);
-  std::vector<double> sums(count + 1);  // of the weights from each on
-  for (std::size_t r = count; r-- > 0;) {
-    weights[r] = maths::pow(static_cast<double>(r + 1), -exponent);
-    sums[r] = weights[r] + sums[r + 1];
-  }
-  const auto picks = static_cast<std::size_t>(per_token);
-  std::size_t sure = 0;  // that every token picks
-  const auto scale = [&] { return static_cast<double>(picks - sure) / sums[sure]; };
-  while (sure < picks && weights[sure] * scale() >= 1) ++sure;
-  const double s = sure < picks ? scale() : 0;
-  known = {exponent, experts, per_token};
-  known.before.push_back(0);
-  for (std::size_t r = 0; r < count; ++r) {
-    const double picked = r < sure ? 1 : s * weights[r];
-    known.picked.push_back(picked);
-    known.left.push_back(maths::log(1 - picked));
-    known.before.push_back(known.before.back() + picked);
-  }
+  std::vector<double> weights(static_cast<std::size_t>(experts));
+  for (std::size_t r = 0; r < weights.size(); ++r) weights[r] = maths::pow(static_cast<double>(r + 1), -exponent);
+  known = {exponent, experts, per_token, Chances(chances_of(weights, d(per_token)))};
   return known;
 }
 
@@ -144,6 +111,7 @@ double first_capped(const Density& density, double share) {
 }  // namespace
 
 std::string to_text(const Popularity& p) {
+  if (p.measured) return p.measured->name();
   return p.balanced ? std::string(kBalanced) : fmt::format("{}{}", kPowerLaw, format_significant(p.exponent));
 }
 
@@ -162,19 +130,55 @@ ExpertLoad ExpertLoad::operator/(double devices) const {
   return share;
 }
 
-ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token,
-                       std::int64_t tokens) {
-  if (popularity.balanced) return dealt_load(experts, tokens * per_token);
-  Chances& c = chances(popularity.exponent, experts, per_token);
+std::vector<double> chances_of(const std::vector<double>& weights, double per_token) {
+  std::vector<double> picked(weights.size());
+  for (bool more = true; more;) {  // that every token picks
+    more = false;
+    double left = per_token;
+    double rest = 0;
+    for (std::size_t r = weights.size(); r-- > 0;) (picked[r] == 1 ? left : rest) += picked[r] == 1 ? -1 : weights[r];
+    for (std::size_t r = 0; r < weights.size(); ++r) {
+      if (picked[r] == 1) continue;
+      picked[r] = left > 0 ? std::min(1.0, left / rest * weights[r]) : 0;
+      more = more || picked[r] == 1;
+    }
+  }
+  return picked;
+}
+
+Chances::Chances(std::vector<double> picked) : picked_(std::move(picked)) {
+  for (const double p : picked_) {
+    left_.push_back(maths::log(1 - p));
+    before_.push_back(before_.back() + p);
+  }
+}
+
+double Chances::reached() const { return 1 - maths::exp(std::accumulate(left_.begin(), left_.end(), 0.0)); }
+
+ExpertLoad Chances::load(std::int64_t tokens) const {
+  constexpr double kSurely = -40;  // exp() of it is nothing beside 1
   const double n = d(tokens);
-  ExpertLoad load{.active = c.reached(tokens)};
+  const auto likely = std::partition_point(left_.begin(), left_.end(), [&](double l) { return n * l < kSurely; });
+  ExpertLoad load{.active = static_cast<double>(likely - left_.begin())};
+  for (auto l = likely; l != left_.end(); ++l) load.active += 1 - maths::exp(n * *l);
   for (std::size_t i = 0; i < kTileRows.size(); ++i) {
     const double half = kTileRows[i] / 2 / n;
-    const auto more = std::partition_point(c.picked.begin(), c.picked.end(), [&](double p) { return p > half; });
-    const auto full = more - c.picked.begin();  // experts that get more than half a tile
-    load.tiles[i] = load.active + n * c.before[static_cast<std::size_t>(full)] / kTileRows[i] - d(full) / 2;
+    const auto more = std::partition_point(picked_.begin(), picked_.end(), [&](double p) { return p > half; });
+    const auto full = more - picked_.begin();  // experts that get more than half a tile
+    load.tiles[i] = load.active + n * before_[static_cast<std::size_t>(full)] / kTileRows[i] - d(full) / 2;
   }
   return load;
+}
+
+ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token,
+                       std::int64_t tokens) {
+  if (popularity.measured) return popularity.measured->placed(d(per_token), 1, 0).load(tokens);
+  if (popularity.balanced) return dealt_load(experts, tokens * per_token);
+  PowerLaw& law = power_law(popularity.exponent, experts, per_token);
+  for (const auto& [known, load] : law.loads) {
+    if (known == tokens) return load;
+  }
+  return (law.loads[law.next++ % law.loads.size()] = {tokens, law.chances.load(tokens)}).second;
 }
 
 ExpertLoad dealt_load(std::int64_t experts, std::int64_t rows) {

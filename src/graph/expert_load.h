@@ -14,12 +14,16 @@ namespace llmperf::graph {
 // Rows of the tiles that grouped products are built with.
 inline constexpr std::array<double, 4> kTileRows = {16, 32, 64, 128};
 
-// How tokens choose experts: dealt round robin, or the r-th most popular of them in proportion to r^-exponent
-// (0: all alike). At 0.8, with 256 experts and 8 per token, 32 tokens reach 120 experts and 128 tokens 220: what skewed
-// routers do (measurements of grouped products are made at 117-129 and 206-210) and what no even draw does (163, 252).
+class MeasuredLoads;  // expert_placement.h
+
+// How tokens choose experts: dealt round robin, as somebody measured, or the r-th most popular of them in proportion to
+// r^-exponent (0: all alike). At 0.8, with 256 experts and 8 per token, 32 tokens reach 120 experts and 128 tokens 220:
+// what skewed routers do (measurements of grouped products are made at 117-129 and 206-210) and what no even draw does
+// (163, 252).
 struct Popularity {
   bool balanced = false;
   double exponent = 0.8;
+  const MeasuredLoads* measured = nullptr;  // must outlive everything that asks it
   bool operator==(const Popularity&) const = default;
 };
 // "balanced", "power-law:0.8".
@@ -31,6 +35,21 @@ struct ExpertLoad {
   std::array<double, kTileRows.size()> tiles = {};  // of rows, over all experts, by kTileRows
   ExpertLoad operator/(double devices) const;       // of one of as many devices that share the experts
 };
+
+// The chances with which tokens pick experts, the most popular first, and what follows from them.
+class Chances {
+ public:
+  explicit Chances(std::vector<double> picked);
+  ExpertLoad load(std::int64_t tokens) const;
+  double reached() const;  // the chance that a token picks any
+
+ private:
+  std::vector<double> picked_;
+  std::vector<double> left_;          // logarithm of the chance that it does not
+  std::vector<double> before_ = {0};  // sums of `picked_` of all more popular ones
+};
+// Of experts as popular as `weights`, of which a token picks `per_token`.
+std::vector<double> chances_of(const std::vector<double>& weights, double per_token);
 
 // Expected, when each of `tokens` tokens picks `per_token` different ones of `experts`.
 ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token, std::int64_t tokens);

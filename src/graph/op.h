@@ -264,6 +264,7 @@ struct Routing {
   std::int64_t groups_per_token = 1;
   model::ElementFormat back = {};  // of what goes the other way: of the results, of the results' gradients
   bool returns = false;            // results, on their way back
+  double busiest = 1;              // tokens of the device that gets most of them, over the mean
   bool operator==(const Routing&) const = default;
 };
 // The chance that a token has at least one of its experts among `held` consecutive ones, the first of which begins a

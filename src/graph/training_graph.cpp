@@ -525,7 +525,7 @@ double given_up(const Op& op, const TrainingOptions& o) {
   return v && (v->kind == VectorKind::softmax || op.tag == Tag::scores_dropout) ? 1 : 0;
 }
 
-// ---- Adapters beside frozen weights: Y = X W^T + (X A^T) B^T, A of [rank, k] and B of [n, rank]
+// ---- Adapters beside frozen weights
 //
 // No gradient of W is computed, so that what a product without an adapter reads need not be kept. Frozen weights of 4
 // bits are made wide before every product, in either direction.
@@ -539,15 +539,14 @@ bool is_attention_product(Tag tag) {
 }
 bool is_mlp_product(Tag tag) { return enters_mlp(tag) || tag == Tag::down_proj || of_experts(tag); }
 
-// How many adapters stand beside a product; 0: none.
-std::int64_t adapters_of(Tag tag, const Adapters& a) {
-  const bool chosen = (a.attention && is_attention_product(tag)) || (a.mlp && is_mlp_product(tag));
+}  // namespace
+
+std::int64_t Adapters::beside(Tag tag) const {
+  const bool chosen = (attention && is_attention_product(tag)) || (mlp && is_mlp_product(tag));
   if (!chosen) return 0;
-  if (a.joint) return 1;
+  if (joint) return 1;
   return tag == Tag::qkv_proj ? 3 : tag == Tag::gate_up_proj || tag == Tag::experts_gate_up ? 2 : 1;
 }
-
-}  // namespace
 
 void add_adapters(const TrainingOptions& o, const model::StoredFormat& wide, Graph& forward) {
   Graph frozen;
@@ -576,7 +575,7 @@ void add_adapters(const TrainingOptions& o, const model::StoredFormat& wide, Gra
     forward.push_back(op);
     auto& product = std::get<Gemm>(forward.back().body);
     if (packed_weights) product.weights = &wide;
-    const std::int64_t count = op.layer_kind >= 0 ? adapters_of(op.tag, o.adapters) : 0;
+    const std::int64_t count = op.layer_kind >= 0 ? o.adapters.beside(op.tag) : 0;
     if (count == 0) {
       forward.back().saved = Bytes{};
       continue;

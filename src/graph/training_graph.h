@@ -45,16 +45,6 @@ constexpr std::string_view name(Schedule s) {
   return kNames[static_cast<std::size_t>(s)];
 }
 
-// Matrices of low rank trained beside frozen weights (arXiv 2106.09685).
-struct Adapters {
-  std::int64_t rank = 0;  // 0: all weights are trained
-  bool attention = true;  // beside q, k, v and o
-  bool joint = false;     // q, k and v, and gate and up, have one adapter together
-  bool mlp = false;       // beside the feed-forward products, experts' included
-  bool any() const { return rank > 0; }
-  bool operator==(const Adapters&) const = default;
-};
-
 // What is divided over the devices that hold the same weights (arXiv 1910.02054): 1 the optimiser's state, 2 the
 // gradients too, 3 the weights too.
 struct TrainingOptions {

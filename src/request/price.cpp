@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -16,6 +15,7 @@
 namespace llmperf::request {
 namespace {
 
+using descriptor::Node;
 using descriptor::Problems;
 using descriptor::Reader;
 using estimate::HourPrice;
@@ -62,8 +62,8 @@ Prices read_yaml(const std::string& path) {
   Prices prices;
   std::optional<Reader> devices = file.optional_mapping("devices");
   if (!devices && !file.has("devices")) file.problem("devices", "missing key 'devices' in prices");
-  for (const auto& entry : devices ? devices->node().entries : std::vector<descriptor::Node::Entry>()) {
-    const bool plain = entry.value.kind == descriptor::Node::Kind::scalar;
+  for (const auto& entry : devices ? devices->node().entries : std::vector<Node::Entry>()) {
+    const bool plain = entry.value.kind == Node::Kind::scalar;
     const std::string key = plain ? entry.key : "amount";
     Reader own(plain ? devices->node() : entry.value, problems, "price");
     HourPrice price = plain ? rest : read_terms(own, rest);
@@ -78,50 +78,29 @@ Prices read_yaml(const std::string& path) {
   return prices;
 }
 
+// Each line a mapping from the header's words.
 Prices read_csv(const std::string& path) {
-  const std::string text = descriptor::read_text_file(path);
   Problems problems(path);
-  descriptor::CsvReader csv(text, problems);
-  constexpr std::array<std::string_view, 5> kColumns = {"device", "amount", "currency", "source", "date"};
-  std::array<std::optional<std::size_t>, kColumns.size()> at;
-  if (csv.next()) {
-    for (std::size_t i = 0; i < csv.cells().size(); ++i) {
-      const auto& cell = csv.cells()[i];
-      const auto known = std::ranges::find(kColumns, cell.text);
-      if (known == kColumns.end()) {
-        problems.add(csv.line(), cell.column, "unknown column " + quote(cell.text),
-                     name_hint(cell.text, std::vector<std::string>(kColumns.begin(), kColumns.end())));
-      } else {
-        at[static_cast<std::size_t>(known - kColumns.begin())] = i;
+  const Node table = descriptor::read_csv_file(path, problems);
+  Prices prices;
+  for (std::size_t i = 1; i < table.items.size(); ++i) {
+    const Node& line = table.items[i];
+    Node cells;
+    cells.kind = Node::Kind::mapping;
+    cells.line = line.line;
+    cells.column = 1;
+    for (std::size_t c = 0; c < std::min(line.items.size(), table.items[0].items.size()); ++c) {
+      const Node& column = table.items[0].items[c];
+      if (!line.items[c].scalar.empty()) {
+        cells.entries.push_back({column.scalar, column.line, column.column, line.items[c]});
       }
     }
-  }
-  for (const std::size_t needed : {std::size_t{0}, std::size_t{1}}) {
-    if (!at[needed]) problems.add(1, 1, fmt::format("missing column {}", quote(kColumns[needed])));
-  }
-  problems.throw_if_any();
-  Prices prices;
-  while (csv.next()) {
-    const auto problem = [&](std::size_t column, std::string message) {
-      const std::size_t i = at[column].value_or(0);
-      problems.add(csv.line(), i < csv.cells().size() ? csv.cells()[i].column : 1, std::move(message));
-    };
-    const auto cell = [&](std::size_t column, const std::string& fallback) {
-      const bool given = at[column] && *at[column] < csv.cells().size() && !csv.cells()[*at[column]].text.empty();
-      return given ? csv.cells()[*at[column]].text : fallback;
-    };
-    HourPrice price{.currency = cell(2, "USD"), .source = cell(3, path), .date = cell(4, "")};
-    price.amount = parse_double(cell(1, "")).value_or(0);
-    if (!is_amount(price.amount)) problem(1, fmt::format("{} is no price of an hour", quote(cell(1, ""))));
-    if (!hardware::is_currency(price.currency)) {
-      problem(2, fmt::format("{} is no currency: three capital letters", quote(price.currency)));
-    }
-    if (!price.date.empty() && !hardware::is_date(price.date)) {
-      problem(4, fmt::format("{} is no year, month or day", quote(price.date)));
-    }
-    const std::string device = cell(0, "");
-    if (device.empty()) problem(0, "a price without a device");
-    if (!prices.emplace(device_name(device), price).second) problem(0, "second price of " + quote(device));
+    Reader own(cells, problems, "price");
+    HourPrice price = read_terms(own, {.currency = "USD", .source = path});
+    price.amount = own.require_double("amount", kMinAmount, kMaxAmount);
+    const std::string device = own.require_string("device");
+    if (i == 1) own.finish();
+    if (!prices.emplace(device_name(device), price).second) problems.add(line, "second price of " + quote(device));
   }
   problems.throw_if_any();
   return prices;

@@ -122,9 +122,17 @@ const Field kFields[] = {
      .about = "activation type: bf16, fp16, fp32",
      .values = kFloats, .aliases = "dtype"},
     {.name = "routing", .member = &R::routing, .group = kModel, .type = "HOW",
-     .about = "how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all "
-              "alike)",
-     .workloads = "trs", .otherwise = "power-law:0.8", .values = {words, nullptr, "balanced power-law:0 power-law:0.8"}},
+     .about = "how tokens choose experts: balanced, power-law:A (the r-th most popular in proportion to r^-A; 0: all "
+              "alike), or a JSON or CSV file of tokens by expert, by which `ep` and `redundant-experts` place them",
+     .workloads = "trs", .otherwise = "power-law:0.8", .values = {paths, nullptr, "balanced power-law:0 power-law:0.8"},
+     .aliases = "expert-load"},
+    {.name = "lora", .member = &R::lora, .group = kModel, .type = "RANK[:TARGETS]",
+     .about = "adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear [trained: qkvo; served: "
+              "all-linear]",
+     .workloads = "trs", .values = {words, nullptr, "16:qkvo 16:all-linear"}, .aliases = "max-lora-rank"},
+    {.name = "adapters", .member = &R::adapters, .group = kModel, .type = "N",
+     .about = "different ones of `lora` that are held, of which every request uses one [1]",
+     .workloads = "ts", .most = 10000, .aliases = "max-loras max-loras-per-batch"},
     {.name = "options", .member = &R::options, .group = kRuntime, .type = "LIST",
      .about = "what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of "
               "tiles all,joined_vectors,prefetch_weights]",
@@ -317,9 +325,6 @@ const Field kFields[] = {
     {.name = "loss", .member = &R::loss, .group = kTraining, .type = "WHAT",
      .about = "logits: plain (whole), chunked:N (in N pieces), fused (never in memory)",
      .workloads = "r", .otherwise = "plain", .values = {words, nullptr, "plain chunked:8 fused"}},
-    {.name = "lora", .member = &R::lora, .group = kTraining, .type = "RANK[:TARGETS]",
-     .about = "adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear",
-     .workloads = "r", .values = {words, nullptr, "16:qkvo 16:all-linear"}},
     {.name = "dp-mode", .member = &R::dp_mode, .group = kTraining, .type = "MODE",
      .about = "replicas: ddp, zero1, zero2, fsdp (all divided), fsdp-grad-op (weights gathered once a micro-batch), "
               "hsdp:N (fsdp over N, replicas beyond)",

@@ -69,6 +69,7 @@ struct Request {
   Text products, optimizer;
   bool optimizer_in_backward = false;
   Text loss, lora, dp_mode, schedule;
+  Count adapters;
   bool cuda_graphs = false;
   Text max;  // "micro-batch", "seq"
   Text gradients;

@@ -212,13 +212,38 @@ std::optional<Dtype> exchange_type(std::string_view field, const Text& text) {
   return value_named(field, "no type that tokens travel as:", *text, kTypes);
 }
 
-graph::Popularity routing_value(const std::string& text, const model::Decoder& model) {
-  const bool routes = std::any_of(model.kinds.begin(), model.kinds.end(),
-                                  [](const model::Layer& layer) { return layer.feed_forward.experts.has_value(); });
-  if (!routes) throw Error::bad_input(fmt::format("`routing`: {} has no routed experts", model.name), kLeaveOut);
-  const std::optional<graph::Popularity> routing = graph::parse_popularity(text);
-  if (routing) return *routing;
-  throw Error::bad_input(fmt::format("`routing`: cannot read {}", quote(text)), "balanced, or power-law:0.8");
+// How tokens choose experts; as the loads of a file say, where `routing` names one.
+graph::Popularity choose_routing(Resolved& r, Sources& sources) {
+  const Request& q = r.asked;
+  if (!q.routing) return {};
+  if (!r.model().has_experts())
+    throw Error::bad_input(fmt::format("`routing`: {} has no routed experts", r.model().name), kLeaveOut);
+  if (const auto known = graph::parse_popularity(*q.routing)) return *known;
+  if (!descriptor::is_path(*q.routing)) {
+    throw Error::bad_input(fmt::format("`routing`: cannot read {}", quote(*q.routing)),
+                           "balanced, power-law:0.8, or a JSON or CSV file of tokens by expert");
+  }
+  if (q.shared_expert_ranks) {
+    throw Error::bad_input("`routing`: a file of loads says nothing of the devices of `shared-expert-ranks`",
+                           kLeaveOut);
+  }
+  r.loads = sources.expert_loads(*q.routing, r.model());
+  return {.measured = r.loads.get()};
+}
+
+graph::Adapters served_adapters(const Resolved& r) {
+  graph::Adapters adapters = adapters_value(r.asked, "all-linear");
+  adapters.served = r.asked.adapters.value_or(1);
+  if (r.asked.adapters && !adapters.any())
+    throw Error::bad_input("`adapters`: `lora` says of which rank they are", "`lora` 16");
+  const bool two_dimensional = r.asked.tp.value_or("").find('x') != std::string::npos;
+  if (adapters.joint || (adapters.any() && (two_dimensional || is_gguf(r.asked, r.file)))) {
+    throw Error::bad_input(
+        "`lora`: adapters are served beside each matrix, and not of GGUF formats or in `tp` of rows x "
+        "columns",
+        "qkvo or all-linear, `tp` of one degree, other `weights`");
+  }
+  return adapters;
 }
 
 // "8" or "2x4".
@@ -359,7 +384,8 @@ estimate::Choices choose(const Resolved& r) {
   estimate::Choices choices = choose_schemes(q, r.device, r.runtime());
   choices.cache_k = q.cache_type_k;
   choices.cache_v = q.cache_type_v;
-  if (q.routing) choices.routing = routing_value(*q.routing, r.model());
+  choices.routing = r.routing;
+  if (r.workload() != Workload::training) choices.adapters = served_adapters(r);
   choices.draws = q.top_k.value_or(2) > 1 && (q.top_k || q.top_p.value_or(1) < 1);
   if (q.gguf_era) choices.gguf_era = model::parse_gguf_era(*q.gguf_era);
   if (q.gpu_layers && q.gpu_layers != "all") {
@@ -686,10 +712,21 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
     text.choices.serving = {.overlap_batches = text.choices.serving.overlap_batches};
   }
   estimate::Setup setup = estimate::make_setup(r.model(), r.device, text.choices);
+  if (const graph::Adapters& a = text.choices.adapters; a.any()) {
+    setup.notes.push_back(fmt::format("the weights of a device hold {} adapter{} of rank {}: {} in 16 bits", a.served,
+                                      a.served == 1 ? "" : "s", a.rank,
+                                      format_bytes(cost::adapter_weight_bytes(setup.execution, 0))));
+  }
   if (r.model().vision) {
     setup.notes.push_back(fmt::format("the weights hold the vision tower ({} in 16 bits), with images or without{}",
                                       format_bytes(cost::vision_weight_bytes(setup.execution)),
                                       text.choices.plan.tensor > 1 ? "; every device of `tp` holds all of it" : ""));
+  }
+  if (const graph::Placement* placed = setup.execution.placement(); placed && text.choices.plan.expert > 1) {
+    setup.notes.push_back(
+        fmt::format("the busiest of {} devices has {} x the mean of experts' tokens, {} x as experts are numbered ({})",
+                    text.choices.plan.expert, format_significant(placed->imbalance),
+                    format_significant(placed->by_number), r.loads->name()));
   }
   if (sizes_cache(r.asked) && !r.model().encoder) text.memory = engine_memory(r, setup);
   text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
@@ -1019,6 +1056,7 @@ std::unique_ptr<Resolved> resolve(const Request& given, Workload workload, Sourc
     limit(card.device, card.profile);
   }
   r->price = choose_price(*r, sources, unused);
+  if (!video) r->routing = choose_routing(*r, sources);
   switch (workload) {
     case Workload::text:
     case Workload::serve: make_generation(*r, sources, unused); break;

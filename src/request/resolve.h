@@ -53,6 +53,8 @@ struct Resolved {
   std::int64_t devices = 1;                              // that `hw` lists
   std::vector<std::unique_ptr<Listed>> cards = {};       // all of these, where they are unlike
   std::optional<estimate::HourPrice> price;              // of one of them, or their mean
+  graph::Popularity routing;                             // of experts
+  std::shared_ptr<const graph::MeasuredLoads> loads;     // … where a file has them
   std::optional<hardware::RuntimeProfile> profile;       // none: the speed of light
   std::optional<hardware::RuntimeProfile> host_profile;  // of GGUF formats
   std::unique_ptr<Resolved> decode;                      // what decodes on devices of its own, where these are others

@@ -46,6 +46,12 @@ std::map<std::string, estimate::HourPrice> Sources::prices(const std::string& pa
   return load_once(prices_, path, [&] { return load_prices(path); });
 }
 
+std::shared_ptr<const graph::MeasuredLoads> Sources::expert_loads(const std::string& path,
+                                                                  const model::Decoder& model) {
+  const std::lock_guard lock(mutex_);
+  return load_once(expert_loads_, {path, model.name}, [&] { return load_expert_loads(path, model); });
+}
+
 hardware::RuntimeProfile Sources::profile(const std::string& device_name, const hardware::Device& device,
                                           const std::string& name, hardware::UnknownRuntime unknown,
                                           hardware::Workload workload) {

@@ -156,14 +156,7 @@ graph::TrainingOptions training_options(const Request& q, const estimate::Setup&
     }
     if (parts.rest) o.loss_chunks = count_of("loss", *parts.rest, kMostPieces);
   }
-  if (q.lora) {
-    const Parts parts = parts_of(*q.lora);
-    constexpr std::int64_t kMostRank = 65536;
-    o.adapters.rank = count_of("lora", parts.name, kMostRank);
-    const Targets targets = value_of("lora", parts.rest.value_or("qkvo"), kTargetWords);
-    o.adapters.joint = targets.joint;
-    o.adapters.mlp = targets.mlp;
-  }
+  o.adapters = adapters_value(q, "qkvo");
   if (q.optimizer && q.optimizer_bits) {
     throw Error::bad_input("`optimizer` and `optimizer-bits` both say what it keeps", "give one of them");
   }
@@ -183,6 +176,14 @@ graph::TrainingOptions training_options(const Request& q, const estimate::Setup&
   o.shared_beside = q.shared_expert_overlap;
   check_products(o, *setup.device);
   return o;
+}
+
+graph::Adapters adapters_value(const Request& q, std::string_view default_targets) {
+  if (!q.lora) return {};
+  const Parts parts = parts_of(*q.lora);
+  constexpr std::int64_t kMostRank = 65536;
+  const Targets targets = value_of("lora", parts.rest.value_or(default_targets), kTargetWords);
+  return {.rank = count_of("lora", parts.name, kMostRank), .joint = targets.joint, .mlp = targets.mlp};
 }
 
 std::optional<std::string> trained_weights(const model::Decoder& model) {

@@ -126,6 +126,13 @@ Type generation_inputs(Fields<Generation> f) {
       .of("devices", "of the plan", [](const I& i) { return i.setup->execution.plan.devices(); })
       .of("plan", "how the model is spread over them", [](const I& i) { return i.setup->execution.plan; })
       .row<&I::plan>("plan", "as text")
+      .of("expert_imbalance: imbalance of experts",
+          "tokens of the busiest device of `ep` over the mean, by the loads of a file of `routing`",
+          [](const I& i) { return i.setup->execution.placement()->imbalance; })
+      .only_when([](const I& i) { return i.setup->execution.placement() != nullptr; })
+      .of("expert_imbalance_by_number: imbalance of experts by number", "… before experts are placed by them",
+          [](const I& i) { return i.setup->execution.placement()->by_number; })
+      .only_when([](const I& i) { return i.setup->execution.placement() != nullptr; })
       .json("devices_per_node", "of a node", [](const I& i) { return i.setup->cluster.devices_per_node; })
       .group<&host_share>("offload", "which layers run on a host; null when everything is on the device")
       .when([](const I& i) { return i.setup->host != nullptr; });

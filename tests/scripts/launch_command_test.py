@@ -24,6 +24,7 @@ ANSWERS = [
     ("sglang", [*DENSE, "--max-queue", "40"]), ("sglang", [*DENSE, "--tp", "2", "--block-size", "64", "--kv-tier", "host:100GB"]), ("sglang", [*DENSE, "--dp", "2", "--kv", "fp8"]),
     ("sglang", [*EXPERTS, "--tp", "4", "--ep", "2", "--prefix-caching", "off"]), ("sglang", [*DENSE, "--chunked-prefill", "off"]),
     ("sglang", [*DEEPSEEK, "--dp", "8", "--ep", "8", "--max-seqs", "64", "--draft", "mtp:3", "--accept", "0.8"]),
+    ("vllm", [*DENSE, "--lora", "16", "--adapters", "4"]), ("sglang", [*DENSE, "--lora", "32", "--adapters", "8"]),
     ("trtllm", DENSE), ("trtllm", [*DENSE, "--tp", "2", "--chunked-prefill", "on"]),
     ("trtllm", [*EXPERTS, "--tp", "4", "--ep", "4", "--max-seqs", "128"]), ("trtllm", [*DENSE, "--max-model-len", "4096"]),
 ]
@@ -37,8 +38,7 @@ class Launch(ProgramTest):
         self.assertEqual(done.returncode, USAGE, done.stdout)
         self.assertIn(hint, done.stderr)
 
-    def test_thirty_answers_read_back_as_the_same_request(self):
-        self.assertEqual(len(ANSWERS), 30)
+    def test_answers_read_back_as_the_same_request(self):
         for engine, words in ANSWERS:
             with self.subTest(engine=engine, words=words):
                 words = [*words, "--engine", engine]

@@ -54,6 +54,42 @@ class Sums(ProgramTest):
                               (["--tp", "8", "--ep", "8", "--redundant-experts", "8"], "of an --ep beyond --tp")):
             self.assert_bad_input([*words, *plan], message)
 
+    def test_experts_are_placed_by_measured_loads(self):
+        words = ["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--dp", "4", "--ep", "4", "--batch", "256", "--gen", "2"]
+        # As numbered 6 + 2 of 14 / 4 on the mean; packed 6 + 1, which none can be better than.
+        loads = [6, 2, 1, 1, 1, 1, 1, 1]
+        answers = {}
+        for name, text in (("one.json", json.dumps(loads)), ("all.json", json.dumps([loads] * 32)),
+                           ("sglang.json", json.dumps({"logical_count": [loads] * 32})),
+                           ("one.csv", ",".join(map(str, loads)) + "\n")):
+            answer = self.json(*words, "--expert-load", self.write(name, text))
+            self.close(answer["inputs"]["expert_imbalance"], 7 / 3.5)
+            self.close(answer["inputs"]["expert_imbalance_by_number"], 8 / 3.5)
+            self.assertIn("the busiest of 4 devices has 2 x the mean", " ".join(answer["notes"]))
+            answers[name] = answer["tpot_s"], answer["ttft_s"]
+        for times in answers.values():
+            for a, b in zip(times, answers["one.json"]):
+                self.close(a, b)
+        even = self.json(*words, "--routing", self.write("even.json", json.dumps([1] * 8)))
+        plain = self.json(*words, "--routing", "power-law:0")
+        for key in ("tpot_s", "ttft_s"):
+            self.close(even[key], plain[key])
+            self.assertGreater(answers["one.json"][key == "ttft_s"], 1.05 * plain[key])
+        # 8 copies, two experts and two copies a device: four of the first at 6/5 and so on down.
+        copies = self.json(*words, "--redundant-experts", "8", "--routing", self.write("one.json", json.dumps(loads)))
+        self.assertLess(copies["inputs"]["expert_imbalance"], 1.1)
+        self.assertLess(copies["ttft_s"], answers["one.json"][1])
+        rows = self.output("sweep", *words[1:], "--routing", "balanced," + self.write("one.csv", "6,2,1,1,1,1,1,1"), "--format", "csv")
+        self.assertEqual([row["expert_imbalance"] for row in csv.DictReader(io.StringIO(rows))], ["", "2"])
+        for text, message in (("[]", "loads of 0 layers: mixtral-8x7b"), ("{}", "loads of 0 layers"), ("[1, 2, 3]", ":1:1: loads of 3 experts"),
+                              ("[6, 2, 1, 1, 1, 1, -1, 1]", ":1:20: '-1' is no load"), ("[6, 0, 0, 0, 0, 0, 0, 0]", "1 experts have tokens"),
+                              ("[[1, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1]]", "loads of 2 layers"), ("[", "")):
+            self.assert_bad_input([*words, "--routing", self.write("bad.json", text)], message)
+        self.assert_bad_input([*words, "--routing", self.write("bad.csv", "6,2,x,1,1,1,1,1\n")], ":1:5: 'x' is no load")
+        self.assert_bad_input([*words, "--routing", "even"], "--routing: cannot read 'even'", "JSON or CSV")
+        self.assert_bad_input([*words, "--routing", "nowhere/x.json"], "nowhere/x.json")
+        self.assert_bad_input(["estimate", "-m", "qwen-7b", "--hw", "h100-sxm", "--routing", "x.json"], "has no routed experts")
+
     def test_network_bytes_and_times_of_ops_add_up_to_those_of_their_phase(self):
         for words in PLANS:
             with self.subTest(words=words):

@@ -51,6 +51,8 @@ class Estimate(Result):
     options: Optional[str]
     devices: Optional[float]
     plan: Optional[str]
+    expert_imbalance: Optional[float]
+    expert_imbalance_by_number: Optional[float]
     label: Optional[str]
     runtime: Optional[str]
     extrapolated: Optional[str]
@@ -214,8 +216,13 @@ def estimate(
     kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
-    # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
-    routing: Optional[Literal["balanced", "power-law:0", "power-law:0.8"]] = None,
+    # how tokens choose experts: balanced, power-law:A (the r-th most popular in proportion to r^-A; 0: all alike), or a
+    # JSON or CSV file of tokens by expert, by which `ep` and `redundant-experts` place them
+    routing: Optional[Text] = None,
+    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear [trained: qkvo; served: all-linear]
+    lora: Optional[Literal["16:qkvo", "16:all-linear"]] = None,
+    # different ones of `lora` that are held, of which every request uses one [1]
+    adapters: Optional[Count] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
     # all,joined_vectors,prefetch_weights]
     options: Optional[Text] = None,
@@ -341,8 +348,6 @@ def estimate(
     optimizer_in_backward: Optional[bool] = None,
     # logits: plain (whole), chunked:N (in N pieces), fused (never in memory)
     loss: Optional[Literal["plain", "chunked:8", "fused"]] = None,
-    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear
-    lora: Optional[Literal["16:qkvo", "16:all-linear"]] = None,
     # replicas: ddp, zero1, zero2, fsdp (all divided), fsdp-grad-op (weights gathered once a micro-batch), hsdp:N (fsdp
     # over N, replicas beyond)
     dp_mode: Optional[Literal["ddp", "zero1", "zero2", "fsdp", "fsdp-grad-op", "hsdp:8"]] = None,
@@ -433,8 +438,13 @@ def explain(
     kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
-    # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
-    routing: Optional[Literal["balanced", "power-law:0", "power-law:0.8"]] = None,
+    # how tokens choose experts: balanced, power-law:A (the r-th most popular in proportion to r^-A; 0: all alike), or a
+    # JSON or CSV file of tokens by expert, by which `ep` and `redundant-experts` place them
+    routing: Optional[Text] = None,
+    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear [trained: qkvo; served: all-linear]
+    lora: Optional[Literal["16:qkvo", "16:all-linear"]] = None,
+    # different ones of `lora` that are held, of which every request uses one [1]
+    adapters: Optional[Count] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
     # all,joined_vectors,prefetch_weights]
     options: Optional[Text] = None,
@@ -560,8 +570,6 @@ def explain(
     optimizer_in_backward: Optional[bool] = None,
     # logits: plain (whole), chunked:N (in N pieces), fused (never in memory)
     loss: Optional[Literal["plain", "chunked:8", "fused"]] = None,
-    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear
-    lora: Optional[Literal["16:qkvo", "16:all-linear"]] = None,
     # replicas: ddp, zero1, zero2, fsdp (all divided), fsdp-grad-op (weights gathered once a micro-batch), hsdp:N (fsdp
     # over N, replicas beyond)
     dp_mode: Optional[Literal["ddp", "zero1", "zero2", "fsdp", "fsdp-grad-op", "hsdp:8"]] = None,
@@ -659,8 +667,13 @@ def sweep(
     kv: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Many[Literal["bf16", "fp16", "fp32"]]] = None,
-    # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
-    routing: Optional[Many[Literal["balanced", "power-law:0", "power-law:0.8"]]] = None,
+    # how tokens choose experts: balanced, power-law:A (the r-th most popular in proportion to r^-A; 0: all alike), or a
+    # JSON or CSV file of tokens by expert, by which `ep` and `redundant-experts` place them
+    routing: Optional[Many[Text]] = None,
+    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear [trained: qkvo; served: all-linear]
+    lora: Optional[Many[Literal["16:qkvo", "16:all-linear"]]] = None,
+    # different ones of `lora` that are held, of which every request uses one [1]
+    adapters: Optional[Many[Count]] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
     # all,joined_vectors,prefetch_weights]
     options: Optional[Many[Text]] = None,
@@ -786,8 +799,6 @@ def sweep(
     optimizer_in_backward: Optional[Many[bool]] = None,
     # logits: plain (whole), chunked:N (in N pieces), fused (never in memory)
     loss: Optional[Many[Literal["plain", "chunked:8", "fused"]]] = None,
-    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear
-    lora: Optional[Many[Literal["16:qkvo", "16:all-linear"]]] = None,
     # replicas: ddp, zero1, zero2, fsdp (all divided), fsdp-grad-op (weights gathered once a micro-batch), hsdp:N (fsdp
     # over N, replicas beyond)
     dp_mode: Optional[Many[Literal["ddp", "zero1", "zero2", "fsdp", "fsdp-grad-op", "hsdp:8"]]] = None,
@@ -858,8 +869,13 @@ def serve(
     kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
-    # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
-    routing: Optional[Literal["balanced", "power-law:0", "power-law:0.8"]] = None,
+    # how tokens choose experts: balanced, power-law:A (the r-th most popular in proportion to r^-A; 0: all alike), or a
+    # JSON or CSV file of tokens by expert, by which `ep` and `redundant-experts` place them
+    routing: Optional[Text] = None,
+    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear [trained: qkvo; served: all-linear]
+    lora: Optional[Literal["16:qkvo", "16:all-linear"]] = None,
+    # different ones of `lora` that are held, of which every request uses one [1]
+    adapters: Optional[Count] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
     # all,joined_vectors,prefetch_weights]
     options: Optional[Text] = None,
@@ -1022,8 +1038,13 @@ def capacity(
     kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
-    # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
-    routing: Optional[Literal["balanced", "power-law:0", "power-law:0.8"]] = None,
+    # how tokens choose experts: balanced, power-law:A (the r-th most popular in proportion to r^-A; 0: all alike), or a
+    # JSON or CSV file of tokens by expert, by which `ep` and `redundant-experts` place them
+    routing: Optional[Text] = None,
+    # adapters beside frozen weights, on qkvo, qkv+o (q, k, v joint) or all-linear [trained: qkvo; served: all-linear]
+    lora: Optional[Literal["16:qkvo", "16:all-linear"]] = None,
+    # different ones of `lora` that are held, of which every request uses one [1]
+    adapters: Optional[Count] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
     # all,joined_vectors,prefetch_weights]
     options: Optional[Text] = None,
