@@ -8,10 +8,11 @@ namespace llmperf {
 
 // fp8_block: with a scale per block of weights and per run of activations, which the products are multiplied with on
 // the way. nvfp4: both operands, where the device multiplies in 4 bits. ggml's types have kernels of their own; iq: its
-// codebook types; wide: its types of 16 and 32 bits, which other stacks multiply as they do activations.
+// codebooks of eight weights an entry (1, 2 bits), iq3: of four, iq4: its tables of one; wide: its types of 16 and 32
+// bits, which other stacks multiply as they do activations.
 // clang-format off
 enum class FormatKernel : unsigned char {
-  fp8, fp8_block, int8, w8a8, w4a8, gptq, awq, mxfp4, nvfp4, q2_k, q3_k, q4_k, q5_k, q6_k, q4_0, q4_1, q5_0, q5_1, q8_0, iq, wide, count
+  fp8, fp8_block, int8, w8a8, w4a8, gptq, awq, mxfp4, nvfp4, q2_k, q3_k, q4_k, q5_k, q6_k, q4_0, q4_1, q5_0, q5_1, q8_0, iq, iq3, iq4, wide, count
 };
 // clang-format on
 inline constexpr std::size_t kFormatKernels = static_cast<std::size_t>(FormatKernel::count);

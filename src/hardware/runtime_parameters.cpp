@@ -139,9 +139,13 @@ constexpr Entry kEntries[] = {
     {scores_bytes, "scores.bytes", "B", 15, 0.4, 1, 200, "of memory traffic per score that softmax leaves there"},
     {small_heads_share, "prefill.small_heads", "", 1, 0.7, 0.1, 10,
      "that heads of up to 64 numbers reach of what others do, of prompts in one kernel (ggml)"},
+    {eights_share, "prefill.eights", "", 1, 0.7, 0.1, 10,
+     "that heads reach of what others do where eight share keys, whose queries are one tile of that kernel (ggml)"},
     {per_watt, "power.per_watt", "FLOP/J", 1e14, 0.4, 1e9, 1e14,
      "that 16-bit products get out of what a board draws beside rest, at the full clock (ggml: out of all, long ones); "
      "the largest: they are not held to it"},
+    {launch_core, "launch.core", "s", 1e-15, 0.7, 1e-15, 1e-5,
+     "that every kernel takes longer for each core which it is spread over and waits for (ggml)"},
     {split_hop, "split.hop", "s", 3e-4, 0.5, 1e-6, 1e-2, "every hand-over of a step from one card to the next (ggml)"},
     {split_queue, "split.queue", "", 1024, 0.2, 16, 65536, "launches that a card can have pending (ggml)"},
     {split_kernels, "split.kernels", "", 55, 0.3, 5, 500, "launches of a layer in a micro-batch of a prompt (ggml)"},
@@ -316,7 +320,8 @@ constexpr Format kFormats[] = {
     {F::q2_k, 0.10, 0.1, 0.94},  {F::q3_k, 0.08, 0.1, 0.94},     {F::q4_k, 0.11, 0.1, 0.94},
     {F::q5_k, 0.09, 0.1, 0.94},  {F::q6_k, 0.09, 0.1, 0.94},     {F::q4_0, 0.17, 0.13, 0.94},
     {F::q4_1, 0.17, 0.13, 0.94}, {F::q5_0, 0.10, 0.12, 0.94},    {F::q5_1, 0.10, 0.12, 0.94},
-    {F::q8_0, 0.11, 0.1, 0.94},  {F::iq, 0.09, 0.09, 0.9},       {F::wide, 0.9, 0.9, 0.94},
+    {F::q8_0, 0.11, 0.1, 0.94},  {F::iq, 0.09, 0.09, 0.9},       {F::iq3, 0.09, 0.09, 0.9},
+    {F::iq4, 0.09, 0.09, 0.9},   {F::wide, 0.9, 0.9, 0.94},
 };
 static_assert(std::size(kFormats) == kFormatKernels);
 

@@ -51,7 +51,7 @@ enum class Parameter : unsigned char {
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
   // ggml's kernels (ggml_kernel.cpp): products, and attention that keeps its scores in memory.
   product_rows, product_unpack, product_experts, scores_share, scores_memory_share, scores_bytes,
-  small_heads_share, per_watt,
+  small_heads_share, eights_share, per_watt, launch_core,
   // Layers of a GGUF model on several devices (estimate/schedule.h).
   split_hop, split_queue, split_kernels,
   // Routed experts where they have kernels of their own (gemm_kernel.cpp).

@@ -2,6 +2,8 @@
 // name means on a device.
 #include "hardware/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -306,6 +308,64 @@ TEST_CASE("kernels of a class that changed are those of the release asked for", 
   CHECK(rows("rtx4090", "llama.cpp@2026-08") == 7);
   CHECK(rows("rtx5070", "llama.cpp") == 5);
   CHECK(rows("rtx3090", "llama.cpp") == 8);
+}
+
+TEST_CASE("a kernel's launch grows with the cores of an Apple chip under MLX, and with the threads of a CPU",
+          "[engine]") {
+  const auto launch = [](const char* device, const char* runtime) {
+    const RuntimeProfile profile = taken(device, runtime);
+    return value(profile, "gemm.launch") +
+           static_cast<double>(*load_device(device).cores) * value(profile, "launch.core");
+  };
+  CHECK(launch("apple-m1-max", "mlx") == Approx(0.86e-6 + 32 * 0.0677e-6));
+  CHECK(launch("apple-m3-ultra", "mlx") == Approx(0.86e-6 + 80 * 0.0677e-6));
+  CHECK(launch("ryzen-7950x", "llama.cpp") == Approx(4.5e-6 + 16 * 0.2e-6));
+  CHECK(launch("ampereone-192", "llama.cpp") == Approx(4.5e-6 + 192 * 0.2e-6));
+}
+
+TEST_CASE("a CPU unpacks tables, codebooks of eight and of four weights apart, and by the width of its vectors",
+          "[engine]") {
+  const auto rate = [](const char* device, const char* format) {
+    return value(taken(device, "llama.cpp"), fmt::format("format.{}.unpack_rate", format).c_str());
+  };
+  CHECK(rate("ryzen-7950x", "iq4") == Approx(6.1));
+  CHECK(rate("ryzen-7950x", "iq") == Approx(3.85));
+  CHECK(rate("ryzen-7950x", "iq3") == Approx(2.5));
+  CHECK(rate("raspberry-pi-5", "q4_k") == Approx(rate("apple-m2-max-cpu", "q4_k") / 2).epsilon(1e-3));
+  CHECK(rate("ampereone-192", "q4_0") == Approx(31.22 / 2));
+  CHECK(rate("intel-n100", "q8_0") == Approx(rate("ryzen-7950x", "q8_0") / 2));
+  CHECK(rate("xeon-6980p", "q4_0") == Approx(2 * 13.7));
+  // Without dot products of 8 bits.
+  CHECK(rate("ryzen-7950x", "q8_0") == Approx(13.4));
+  CHECK(rate("threadripper-3970x", "q8_0") == Approx(9.6));
+  CHECK(rate("ryzen-7950x", "q4_0") == Approx(13.7));
+  CHECK(rate("threadripper-pro-5975wx", "q4_0") == Approx(8.2));
+  CHECK(rate("threadripper-3970x", "q6_k") == rate("ryzen-7950x", "q6_k"));
+}
+
+TEST_CASE("SYCL launches every kernel from the host, and lays formats out anew one after the other", "[engine]") {
+  const auto at = [](const char* runtime, const char* parameter) {
+    return value(taken("arc-b580", runtime), parameter);
+  };
+  CHECK(at("llama.cpp-sycl", "gemm.launch") == Approx(11e-6));
+  CHECK(at("llama.cpp-sycl", "gemm.memory_share") == Approx(0.75));
+  CHECK(at("llama.cpp-sycl@2025-01", "format.q4_0.unpack_rate") == Approx(8));
+  CHECK(at("llama.cpp-sycl@2025-03", "format.q4_0.unpack_rate") == Approx(53));
+  CHECK(at("llama.cpp-sycl@2025-03", "format.q4_k.unpack_rate") == Approx(8));
+  CHECK(at("llama.cpp-sycl", "format.q4_k.unpack_rate") == Approx(53));
+  CHECK(at("llama.cpp-sycl", "format.q3_k.unpack_rate") == Approx(8));
+}
+
+TEST_CASE("prompts' attention gets further on Radeon cards where eight heads share keys", "[engine]") {
+  const auto eights = [](const char* device, const char* runtime) {
+    return value(taken(device, runtime), "prefill.eights");
+  };
+  CHECK(eights("strix-halo", "llama.cpp-rocm") == Approx(2.737));
+  CHECK(eights("strix-halo", "llama.cpp-rocm@2025-08") == 1);
+  CHECK(eights("strix-halo", "llama.cpp") == Approx(1.363));
+  CHECK(eights("r9700", "llama.cpp-rocm") == Approx(1.65));
+  CHECK(eights("rx6800", "llama.cpp") == Approx(1.363));
+  CHECK(eights("rtx4090", "llama.cpp@2025-09") == 1);
 }
 
 TEST_CASE("flash attention is on where an era has it on", "[engine]") {

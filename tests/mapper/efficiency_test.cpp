@@ -46,6 +46,23 @@ graph::Attention prompt_of(std::int64_t heads, std::int64_t tokens) {
   return a;
 }
 
+TEST_CASE("ggml's kernels wait for each core that they are spread over, once a launch") {
+  const hardware::Device device = device_with_cache(40e6);  // of 108 cores
+  const auto taken = [&](double each, bool ggml, int launches) {
+    hardware::RuntimeProfile profile;
+    profile.values = values_with({{launch_core, each}});
+    profile.choices.ggml = ggml;
+    const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
+    graph::Op op = stream_of(1e6);
+    op.launches = launches;
+    return machine.time(op, machine.work(op)).total.value;
+  };
+  CHECK(taken(1e-7, true, 1) - taken(1e-12, true, 1) == Approx(10.8e-6).epsilon(1e-3));
+  CHECK(taken(1e-7, true, 2) - taken(1e-12, true, 2) == Approx(21.6e-6).epsilon(1e-3));
+  CHECK(taken(1e-7, true, 0) == Approx(taken(1e-12, true, 0)));  // part of the kernel before it
+  CHECK(taken(1e-7, false, 1) == taken(1e-12, false, 1));
+}
+
 TEST_CASE("attention's backward pass is five products over the blocks of the forward pass's two") {
   const hardware::Device device = device_with_cache(40e6);
   const hardware::ParameterValues values = values_with({{prefill_share, 0.5}, {prefill_block, 1e-6}});

@@ -169,5 +169,21 @@ TEST_CASE("attention goes through a prompt in micro-batches over what is cached 
         Approx(2e-6 + std::hypot(2.0 * 8 * 128 * 512 / 1e14, 2.0 * 512 * 128 * 2 / 0.5e12)));
 }
 
+TEST_CASE("a tile of attention is filled by the heads of a token where eight of them share keys") {
+  AttentionCall a;
+  a.queries = 256;
+  a.heads = 16;
+  a.kv_heads = 2;
+  // 256 queries of 16 heads see 256 keys; keys and values of a token are 2 heads x 256 x 2 B.
+  const double compute = 2.0 * 16 * 256 * 256 * 256 / 1e14;
+  const double memory = 2.0 * 256 * 256 * 2 / 0.5e12;
+  hardware::ParameterValues twice = values();
+  twice[index(eights_share)] = 2;
+  CHECK(ggml_attention_seconds(device(), values(), a, 0) == Approx(2e-6 + std::hypot(compute, memory)));
+  CHECK(ggml_attention_seconds(device(), twice, a, 0) == Approx(2e-6 + std::hypot(compute / 2, memory)));
+  a.kv_heads = 4;  // by fours
+  CHECK(ggml_attention_seconds(device(), twice, a, 0) == ggml_attention_seconds(device(), values(), a, 0));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::ggml_kernel_test

@@ -46,4 +46,12 @@ TEST_CASE("quantised weights are brought to fp16 with two operations each, float
   CHECK(stored_format(GgmlType::f16).dequant_flops == 0);
 }
 
+TEST_CASE("codebooks of eight weights an entry, of four, and tables have kernels of their own") {
+  for (const GgmlType type : {GgmlType::iq1_s, GgmlType::iq1_m, GgmlType::iq2_xxs, GgmlType::iq2_xs, GgmlType::iq2_s}) {
+    CHECK(info(type).kernel == FormatKernel::iq);
+  }
+  for (const GgmlType type : {GgmlType::iq3_xxs, GgmlType::iq3_s}) CHECK(info(type).kernel == FormatKernel::iq3);
+  for (const GgmlType type : {GgmlType::iq4_nl, GgmlType::iq4_xs}) CHECK(info(type).kernel == FormatKernel::iq4);
+}
+
 }  // namespace llmperf::ggml_type_test

@@ -379,6 +379,11 @@ Efficiency::Run Efficiency::run(const graph::Op& op, const cost::Work& work) con
       [&](const graph::Transfer&) { streams(0); },    // of no op of the device
       [&](const graph::Collective&) { streams(0); },  // alike: collective() below
       [&](const graph::Overhead&) {});
+  if (profile_.choices.ggml) {
+    const double spread = op.launches * device_.cores * get(v, Parameter::launch_core);
+    r.launch += spread;
+    r.seconds += spread;
+  }
   return r;
 }
 
@@ -512,6 +517,7 @@ bool is_ggml(const graph::Op& op) {
 void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choices) {
   if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
     add(set, call_of(*attention).small_heads(), {small_heads_share});
+    add(set, call_of(*attention).by_eights(), {eights_share});
     return add(set, true, {decode_launch, prefill_share, decode_memory_share});
   }
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
@@ -692,6 +698,9 @@ std::vector<std::size_t> parameters_of(const graph::Op& op, const KernelChoices&
     const bool long_enough = product || (attention && !is_decode(*attention));
     add(set, choices.power != hardware::Power::none && long_enough, {power_onset});
   }
+  const bool runs =
+      !std::holds_alternative<graph::Collective>(op.body) && !std::holds_alternative<graph::Overhead>(op.body);
+  add(set, choices.ggml && on_device && runs && op.launches > 0, {launch_core});
   std::vector<std::size_t> result;
   for (std::size_t p = 0; p < set.size(); ++p) {
     if (set[p]) result.push_back(p);

@@ -131,7 +131,8 @@ double ggml_attention_seconds(const KernelDevice& d, const ParameterValues& v, c
     pairs += some * keys;
     read += keys;
   }
-  const double share = v[index(prefill_share)] * (a.small_heads() ? v[index(small_heads_share)] : 1);
+  const double share = v[index(prefill_share)] * (a.small_heads() ? v[index(small_heads_share)] : 1) *
+                       (a.by_eights() ? v[index(eights_share)] : 1);
   const double compute = 2 * a.sequences * a.heads * (a.qk_dim + a.v_dim) * pairs / (d.unpacked * share);
   const double memory = a.sequences * a.kv_heads * read * a.key_bytes() / (d.bandwidth * v[index(decode_memory_share)]);
   return v[index(decode_launch)] + overlapped(compute, memory, kOverlap);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -177,6 +178,7 @@ struct AttentionCall {
   bool narrow() const { return key_value_bytes < 2; }              // products are of 8 bits
   bool widens() const { return key_value_bytes < element_bytes; }  // or queries are made as narrow as the cache
   double group() const { return heads / kv_heads; }
+  bool by_eights() const { return std::fmod(group(), 8) == 0; }
   bool small_heads() const { return qk_dim <= 64; }  // of which ggml's kernels hold more at a time
   double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head
 };
