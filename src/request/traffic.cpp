@@ -182,8 +182,7 @@ namespace {
 
 void spread_lengths(const Resolved& r, Traffic& t) {
   const serving::Load exact = t.load;
-  const serving::EngineSettings engine =
-      serving::choose_engine(t.engine, std::get<Generation>(r.work).estimator->setup());
+  const serving::EngineSettings engine = serving::choose_engine(t.engine, r.setup());
   const double share = serving::spread_lengths(t.load, engine, r.model().max_position);
   std::vector<std::string> spread;
   if (t.load.input.kind != exact.input.kind) spread.push_back(serving::text_of(exact.input));
@@ -198,13 +197,12 @@ void spread_lengths(const Resolved& r, Traffic& t) {
 // Tokens of images come on top of every prompt, and its share of the tower's time is in the steps that compute it.
 void see_images(const Resolved& r, Traffic& t) {
   if (r.asked.trace) throw Error::bad_input("`images`: a trace says what its requests have", "leave it out");
-  estimate::Estimator& estimator = *std::get<Generation>(r.work).estimator;
   estimate::Scenario one = scenario_of(r.asked, r.model());
-  one.batch = estimator.setup().execution.plan.data;
+  one.batch = r.setup().execution.plan.data;
   t.load.input.more = d(one.image_tokens());
   if (one.images == 0) return;
   estimate::Phase tower;
-  estimator.vision(one, tower);
+  r.estimator().vision(one, tower);
   t.replicas.per_prompt_token = tower.time / t.load.input.mean();
 }
 
@@ -302,12 +300,9 @@ Traffic read_traffic(const Resolved& r) {
 
 serving::Deployed deploy(const Resolved& r, const Traffic& traffic, const serving::EngineSettings& settings,
                          std::int64_t tokens) {
-  const auto setup = [](const Resolved& of) -> const estimate::Setup& {
-    return std::get<Generation>(of.work).estimator->setup();
-  };
-  serving::Deployed deployed = serving::deploy(setup(r), settings, traffic.replicas, tokens);
+  serving::Deployed deployed = serving::deploy(r.setup(), settings, traffic.replicas, tokens);
   if (r.decode) {
-    const estimate::Setup& decode = setup(*r.decode);
+    const estimate::Setup& decode = r.decode->setup();
     serving::decode_on(
         deployed, serving::deploy(decode, serving::choose_engine(traffic.engine, decode), traffic.replicas, tokens));
   }

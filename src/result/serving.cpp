@@ -74,31 +74,35 @@ Type fields_of(Fields<EngineSettings> f) {
 
 Type fields_of(Fields<TrafficSent> f) {
   using T = TrafficSent;
+  using L = serving::Load;
   constexpr auto made = [](const T& t) { return t.trace.empty(); };
+  constexpr auto alike = [](const T& t) { return t.trace.empty() && t.load.classes.empty(); };
   return f.of<&T::trace>("trace", "its file; null: requests were made")
       .when([](const T& t) { return !t.trace.empty(); })
       .of<&T::requests>("requests", "that are sent")
       .of<&T::rate>("requests_per_second", "at which they come; null: as the closed loop lets them, or all at once")
-      .of<&T::burstiness>("burstiness",
-                          "shape of the gamma distribution of their intervals; null: all alike, or not random")
-      .when([](const T& t) { return t.random && std::isfinite(t.burstiness); })
+      .of<&T::load, &L::burstiness>(
+          "burstiness", "shape of the gamma distribution of their intervals; null: all alike, or not random")
+      .when([](const T& t) { return t.endless && std::isfinite(t.load.burstiness); })
       .of<&T::concurrency>("concurrency", "requests under way at most; null: any number")
-      .of<&T::input>("input", "lengths of prompts, as asked for; null: the trace's, or those of `classes`")
-      .when([](const T& t) { return t.trace.empty() && t.classes.empty(); })
-      .of<&T::output>("output", "likewise of what is generated")
-      .when([](const T& t) { return t.trace.empty() && t.classes.empty(); })
-      .of<&T::classes>("classes", "their shares, and lengths in place of these; null: all are alike")
-      .when([](const T& t) { return !t.classes.empty(); })
+      .of("input", "lengths of prompts, as asked for; null: the trace's, or those of `classes`",
+          [](const T& t) { return text_of(t.load.input); })
+      .when(alike)
+      .of("output", "likewise of what is generated", [](const T& t) { return text_of(t.load.output); })
+      .when(alike)
+      .of("classes", "their shares, and lengths in place of these; null: all are alike",
+          [](const T& t) { return text_of(t.load.classes); })
+      .when([](const T& t) { return t.trace.empty() && !t.load.classes.empty(); })
       .of<&T::mean_input>("mean_input_tokens: mean prompt", "of all requests")
       .of<&T::mean_output>("mean_output_tokens: mean output", "likewise")
-      .of<&T::prefix, &serving::Prefix::tokens>("prefix_tokens: shared prefix",
-                                                "at the beginning of prompts that others have as well")
+      .of<&T::load, &L::prefix, &serving::Prefix::tokens>("prefix_tokens: shared prefix",
+                                                          "at the beginning of prompts that others have as well")
       .when(made)
-      .of<&T::prefix, &serving::Prefix::kinds>("prefixes", "of them, which requests choose among")
-      .when([](const T& t) { return t.trace.empty() && t.prefix.tokens > 0; })
-      .of<&T::turns>("turns", "requests of a session")
+      .of<&T::load, &L::prefix, &serving::Prefix::kinds>("prefixes", "of them, which requests choose among")
+      .when([](const T& t) { return t.trace.empty() && t.load.prefix.tokens > 0; })
+      .of<&T::load, &L::turns>("turns", "requests of a session")
       .when(made)
-      .of<&T::seed>("seed", "of what is random, of the first run");
+      .of<&T::load, &L::seed>("seed", "of what is random, of the first run");
 }
 
 Type serving_inputs(Fields<Serving> f) {
@@ -352,7 +356,7 @@ Type fields_of(Fields<Serving> f) {
           [](const S& s) {
             std::vector<SeedMeasured> all;
             for (std::size_t i = 0; i < s.study->seeds.size(); ++i) {
-              all.push_back({s.traffic.seed + i, {&s.study->seeds[i], s.traffic.endless}});
+              all.push_back({s.traffic.load.seed + i, {&s.study->seeds[i], s.traffic.endless}});
             }
             return all;
           })
@@ -451,9 +455,8 @@ std::optional<double> Serving::cost_per_hour() const {
 
 std::optional<double> Serving::cost_per_million(double tokens_per_second) const {
   const std::optional<double> hour = cost_per_hour();
-  constexpr double kMillion = 1e6;
-  constexpr double kHour = 3600;
-  return hour && tokens_per_second > 0 ? std::optional(*hour / (tokens_per_second * kHour) * kMillion) : std::nullopt;
+  if (!hour || !(tokens_per_second > 0)) return std::nullopt;
+  return estimate::cost_per_million<double>(*hour, tokens_per_second);
 }
 
 // In what a step of prompts and one of decode both are it is said of prompts: "new tokens 1024".
@@ -485,25 +488,16 @@ std::vector<ServedBound> Serving::bounds() const { return bounds_at(slo, study->
 
 TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& requests, bool of_trace) {
   TrafficSent t;
+  t.load = load;
   if (of_trace) t.trace = requests.name;
   t.requests = static_cast<std::int64_t>(requests.requests.size());
   // At a rate that was asked for the requests come by its definition: the last one at their number over it.
   if (requests.open) t.rate = load.rate ? load.rate : std::optional(requests.requests_per_second());
   if (t.rate == 0.0) t.rate.reset();
   t.concurrency = requests.concurrency;
-  t.burstiness = load.burstiness;
-  t.random = requests.endless;
   t.endless = requests.endless;
-  if (!of_trace) {
-    t.classes = serving::text_of(load.classes);
-    t.input = serving::text_of(load.input);
-    t.output = serving::text_of(load.output);
-    t.prefix = load.prefix;
-    t.turns = load.turns;
-  }
   t.mean_input = requests.mean_input();
   t.mean_output = requests.mean_output();
-  t.seed = load.seed;
   return t;
 }
 

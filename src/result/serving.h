@@ -69,20 +69,14 @@ Type fields_of(Fields<SeedMeasured> f);
 
 // Of the traffic that was sent.
 struct TrafficSent {
-  std::string trace;  // empty: it was made
+  serving::Load load;  // as asked for
+  std::string trace;   // empty: it was made
   std::int64_t requests = 0;
   std::optional<double> rate;  // none: as the closed loop lets them, or all at once
   std::optional<std::int64_t> concurrency;
-  double burstiness = 1;  // of a rate that was asked for
-  bool random = false;    // the times are
-  bool endless = false;
-  std::string input, output;  // as asked for; empty: the trace's
-  std::string classes;        // empty: all are alike
+  bool endless = false;  // at random times
   double mean_input = 0;
   double mean_output = 0;
-  serving::Prefix prefix;
-  std::int64_t turns = 1;
-  std::uint64_t seed = 0;
 };
 // `load`: that was asked for; `requests`: what it became.
 TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& requests, bool of_trace);

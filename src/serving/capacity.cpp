@@ -1,6 +1,7 @@
 #include "serving/capacity.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -11,13 +12,7 @@ namespace llmperf::serving {
 namespace {
 
 Binding binding_of(Metric metric) {
-  switch (metric) {
-    case Metric::ttft: return Binding::ttft;
-    case Metric::tpot: return Binding::tpot;
-    case Metric::itl: return Binding::itl;
-    case Metric::e2e: break;
-  }
-  return Binding::e2e;
+  return std::array{Binding::ttft, Binding::tpot, Binding::itl, Binding::e2e}.at(static_cast<std::size_t>(metric));
 }
 
 // The bound that is exceeded most.

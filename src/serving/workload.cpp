@@ -176,6 +176,18 @@ std::string text_of(const std::vector<TrafficClass>& classes) {
   return join(parts, ", ");
 }
 
+std::string text_of(const Load& load, std::string_view between) {
+  std::string text = text_of(load.classes);
+  if (load.classes.empty()) {
+    text = fmt::format("{} tokens in, {} out", text_of(load.input), text_of(load.output));
+    const Prefix& p = load.prefix;
+    const std::string kinds = p.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", p.kinds);
+    if (p.tokens > 0) text += fmt::format("{}{} tokens of the prompt {}", between, format_count(d(p.tokens)), kinds);
+  }
+  if (load.turns > 1) text += fmt::format("{}sessions of {} turns", between, load.turns);
+  return text;
+}
+
 Workload make_workload(const Load& load) {
   if (load.trace) return sent_as(first_of(*load.trace, load.requests), load);
   Workload w;
@@ -215,6 +227,7 @@ Workload make_workload(const Load& load) {
     Request r;
     r.sent = Seconds{now};
     // Turn by turn of all sessions, so that a turn comes after the one before it.
+    if (i >= sessions) r.after = static_cast<std::int32_t>(i - sessions);
     const auto session = static_cast<std::size_t>(i % sessions);
     if (!load.classes.empty()) r.of = i < sessions ? draw_class() : said[session].of;
     const TrafficClass& c = r.of < 0 ? alike : load.classes[static_cast<std::size_t>(r.of)];
