@@ -931,7 +931,7 @@ def serve(
     # requests of several kinds, with their shares, lengths, prefixes and priorities (the lowest first): 'chat:3
     # input=500 output=200; batch:1 input=8k priority=1'; `slo` may name one: chat:ttft.p99=1s
     classes: Optional[Text] = None,
-    # requests of a session, each of which begins with all that was said before
+    # requests of a session, each of which begins with all that was said before, and waits for its answer
     turns: Optional[Count] = None,
     # of all that is random
     seed: Optional[Count] = None,
@@ -991,6 +991,10 @@ def serve(
 ) -> Result: ...
 def capacity(
     model: Optional[Named] = None, hw: Optional[Many[Named]] = None, *,
+    fleet: Optional[str] = None,
+    day: Optional[Text] = None,
+    scale_time: Optional[str] = None,
+    api_price: Optional[Text] = None,
     pd: bool = False,
     minimise: Literal["cost", "devices", "energy", None] = None,
     threads: Optional[int] = None,
@@ -1095,7 +1099,7 @@ def capacity(
     # requests of several kinds, with their shares, lengths, prefixes and priorities (the lowest first): 'chat:3
     # input=500 output=200; batch:1 input=8k priority=1'; `slo` may name one: chat:ttft.p99=1s
     classes: Optional[Text] = None,
-    # requests of a session, each of which begins with all that was said before
+    # requests of a session, each of which begins with all that was said before, and waits for its answer
     turns: Optional[Count] = None,
     # of all that is random
     seed: Optional[Count] = None,
@@ -1156,6 +1160,7 @@ def capacity(
 def validate(measurements: Union[Named, Sequence[Named]], *, hw: Optional[Named] = None,
              runtime: Optional[Named] = None, model: Optional[Named] = None,
              weights: Optional[Text] = None) -> Result: ...
+def capacities(studies: Sequence[Mapping[str, Any]], *, executor: Optional[Executor] = None) -> List[Result]: ...
 def calibrate(measurements: Union[Named, Sequence[Named]], hw: Named, *, runtime: Optional[Named] = None,
               start: Optional[Named] = None, model: Optional[Named] = None,
               weights: Optional[Text] = None) -> Calibration: ...
