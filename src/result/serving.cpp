@@ -597,7 +597,7 @@ std::optional<DayPlan> CapacityResult::day_plan() const {
   const Candidate* k = best();
   if (day.empty() || k == nullptr || k->decode_replicas > 0) return std::nullopt;
   const double hours = day_hours / static_cast<double>(day.size());
-  DayPlan plan;
+  DayPlan plan{.parts = {}, .fixed_cost = {}, .scaled_cost = {}, .start = k->start, .start_formula = k->start_formula};
   if (k->cost_per_hour) plan.scaled_cost = 0;
   for (const double of : day) {
     DayPart part{.from_h = hours * static_cast<double>(plan.parts.size()), .rate = of};
@@ -614,7 +614,7 @@ std::optional<DayPlan> CapacityResult::day_plan() const {
     DayPart& part = plan.parts[i];
     const DayPart& before = plan.parts[(i + plan.parts.size() - 1) % plan.parts.size()];  // of the day before, the last
     const double started = d(std::max<std::int64_t>(0, part.devices - before.devices));
-    part.cost = each * (d(part.devices) * hours + started * scale_time.value / 3600);
+    part.cost = each * (d(part.devices) * hours + started * k->start.value / 3600);
     *plan.scaled_cost += *part.cost;
   }
   return plan;
@@ -734,6 +734,9 @@ Type fields_of(Fields<DayPlan> f) {
   return f
       .of<&D::fixed_cost>("fixed_cost", "of the day, with the replicas of its highest rate; null: no price is known")
       .of<&D::scaled_cost>("scaled_cost", "of the day, with those that each part needs; null likewise")
+      .of<&D::start>("start_s: start of a replica", "paid, before it serves")
+      .of<&D::start_formula>("start_formula", "of a replica that wakes, its terms; null: as given")
+      .when([](const D& p) { return !p.start_formula.empty(); })
       .of<&D::parts>("parts", "of equal length");
 }
 

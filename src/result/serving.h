@@ -147,6 +147,8 @@ struct Candidate {
   std::string profile;        // that times its steps
   bool extrapolated = false;  // the profile is not the device's own
   std::int64_t replica_devices = 1;
+  Seconds start{};                           // that a replica takes to
+  std::string start_formula;                 // of what wakes
   std::string decode_hardware, decode_plan;  // of what decodes apart, where these are others; else empty
   // Of what serves the rate; with disaggregation those that decode are apart.
   std::int64_t replicas = 0, decode_replicas = 0;
@@ -198,6 +200,8 @@ struct DayPlan {
   std::vector<DayPart> parts;
   std::optional<double> fixed_cost;
   std::optional<double> scaled_cost;
+  Seconds start{};  // of a replica
+  std::string start_formula;
 };
 
 struct CapacityResult {
@@ -215,7 +219,9 @@ struct CapacityResult {
   std::optional<BreakEven> break_even() const;
   std::vector<double> day;  // rates of equal parts of a day; empty: one rate
   double day_hours = 24;    // that they are together; of a trace as many as it lasts
-  Seconds scale_time = {};  // that a replica takes to start
+  Seconds scale_time = {};  // that a replica takes to start, where it does not
+  bool wakes = false;       // … from sleep, its weights in the host's memory or read from storage at a server's rate
+  std::optional<BytesPerSecond> storage;
   std::optional<DayPlan> day_plan() const;
   const Candidate* best() const {
     return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;

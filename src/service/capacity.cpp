@@ -245,6 +245,19 @@ void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trac
   load.extends = false;
 }
 
+// A replica whose engine sleeps: its weights wait in the host's memory (vLLM's level 1) and come over each device's
+// link, or they come from what stores them for the whole server (level 2).
+void wake(const CapacityResult& result, const estimate::Setup& setup, Bytes weights, Candidate& k) {
+  const auto& link = setup.device->host_link;
+  if (!result.storage && !link)
+    throw Error::bad_input(fmt::format("`scale-time` wake: {} has no link to a host", k.hardware), "`scale-time` 60s");
+  const std::int64_t sharers = result.storage ? std::min(k.replica_devices, setup.cluster.devices_per_node) : 1;
+  const BytesPerSecond rate = result.storage ? *result.storage : link->per_direction;
+  k.start = weights * d(sharers) / rate;
+  k.start_formula = fmt::format("{} x {} of weights / {} of {}", sharers, format_bytes(weights), format_bandwidth(rate),
+                                result.storage ? "storage" : "the host's link");
+}
+
 void screen(const CapacityResult& result, Sources& sources, const Request& request,
             const std::shared_ptr<const serving::Trace>& trace, Case& c) {
   Candidate& k = c.candidate;
@@ -274,6 +287,8 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
       throw Error::infeasible(fmt::format("takes {} devices, and there are {}", k.replica_devices, c.fleet), "");
     }
     c.deployed = request::deploy(*c.resolved, c.traffic, serving::choose_engine(c.traffic.engine, setup), tokens);
+    k.start = result.scale_time;
+    if (result.wakes) wake(result, setup, c.deployed->kv.weights, k);
     k.binding = serving::Binding::length;
     requests_of(c.traffic, c.traffic.load.seed, c.resolved->model(), c.deployed->settings);
     k.engine = std::string(name(c.deployed->settings.kind));
@@ -529,12 +544,17 @@ void Search::read() {
     throw Error::bad_input("`day`: the highest of its rates is what is to be served",
                            "rates of which one is above 0, without `rate` and `fleet`");
   }
-  if (!query_.scale_time.empty()) {
-    const std::optional<Seconds> time = parse_seconds(query_.scale_time);
+  if (const std::string& text = query_.scale_time; !text.empty()) {
+    constexpr std::string_view kStored = "wake:";
     const double part = result_.day_hours / std::max(1.0, d(std::ssize(result_.day)));
-    if (!time || time->value < 0 || result_.day.empty() || time->value > part * 3600) {
+    result_.wakes = text == "wake" || text.starts_with(kStored);
+    if (text.starts_with(kStored)) result_.storage = parse_bytes_per_second(text.substr(kStored.size()));
+    const std::optional<Seconds> time = result_.wakes ? Seconds{} : parse_seconds(text);
+    if (!time || time->value < 0 || result_.day.empty() || time->value > part * 3600 ||
+        (text.starts_with(kStored) && !(result_.storage && result_.storage->value > 0))) {
       throw Error::bad_input("`scale-time` is a time, of a `day`, and no longer than one of its parts",
-                             "`day` 2,1,1,4,9,7 and `scale-time` 180s");
+                             "`day` 2,1,1,4,9,7 and `scale-time` 180s, wake (weights wait in the host's memory) or "
+                             "wake:7GB/s (of a server's storage)");
     }
     result_.scale_time = *time;
   }

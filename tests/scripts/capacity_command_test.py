@@ -104,6 +104,20 @@ class Capacity(ProgramTest):
         self.assertAlmostEqual(slow["scaled_cost"] - plain["scaled_cost"], started * 0.5 * 2)
         self.assertEqual(slow["fixed_cost"], plain["fixed_cost"])
         self.assert_bad_input((*ASKED, "--scale-time", "10s"), "--scale-time", "--day")
+        for wrong in ("wake:", "wake:fast", "wake:0GB/s", "asleep"):
+            self.assert_bad_input((*ASKED[:3], *ASKED[5:], *day, "--scale-time", wrong), "wake:7GB/s")
+
+    def test_a_replica_wakes_as_long_as_its_weights_take(self):
+        words = (*ASKED[:3], *ASKED[5:], "--hw", "h100-sxm", "--tp", "2", "--weights", "bf16", "--price", "2", "--day", "5,0,90,20")
+        weights = self.json("serve", *ASKED[1:3], "--hw", "h100-sxm", "--tp", "2", "--rate", "1", "--requests", "10")["kv"]["memory"]["weight_bytes"]
+        link = self.json("show", "hardware", "h100-sxm")["host_link"]["per_direction_bytes_per_s"]
+        for text, seconds in (("wake", weights / link), ("wake:7GB/s", 2 * weights / 7e9)):
+            day = self.json(*words, "--scale-time", text)["day"]
+            self.assertAlmostEqual(day["start_s"], seconds)
+            started = sum(max(0, part["devices"] - day["parts"][i - 1]["devices"]) for i, part in enumerate(day["parts"]))
+            self.assertAlmostEqual(sum(part["cost"] for part in day["parts"]),
+                                   sum(6 * 2 * part["devices"] for part in day["parts"]) + started * 2 * seconds / 3600)
+        self.assertIn("of weights / 7000 MB/s of storage", self.output(*words, "--scale-time", "wake:7GB/s"))
 
     def test_classes_keep_their_own_promises(self):
         classes = "chat:3 input=500 output=200; batch:1 input=8k output=1k"

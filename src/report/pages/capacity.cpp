@@ -242,6 +242,7 @@ Document document(const CapacityResult& r) {
           money(day->fixed_cost), best->currency, money(day->scaled_cost),
           Share{1 - *day->scaled_cost / *day->fixed_cost});
   }
+  if (day && !day->start_formula.empty()) f.add("wake", "{} = {} a replica", day->start_formula, day->start);
   doc.emplace_back(std::move(f));
   if (day) {
     doc.emplace_back(
