@@ -450,7 +450,7 @@ void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
   };
   for (const std::string_view name : llmperf::words(
            "gen depth prefill-chunk step phase verify accept top-k top-p kv cache-type-k cache-type-v output "
-           "prefix turns prefix-caching chunked-prefill prefill-replicas decode-replicas")) {
+           "prefix turns think prefix-caching chunked-prefill prefill-replicas decode-replicas")) {
     useless(name);
   }
   // How many texts are in a step is said of what serves them.

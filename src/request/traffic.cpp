@@ -24,7 +24,7 @@ constexpr const char* kInput = "1024";
 constexpr const char* kOutput = "128";
 constexpr const char* kText = "256";  // of an encoder
 constexpr auto kMade =
-    std::to_array<const char*>({"input", "output", "prefix", "turns", "classes"});  // without a trace
+    std::to_array<const char*>({"input", "output", "prefix", "turns", "think", "classes"});  // without a trace
 
 bool switch_value(std::string_view field, const std::string& text) {
   if (text == "on" || text == "off") return text == "on";
@@ -66,6 +66,9 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine, bool 
   }
   refuse(q.lengths && (!q.concurrency || q.rate || q.trace || q.classes),
          "`lengths` is of a closed loop: `concurrency`, and no `rate`, `trace` or `classes`");
+  refuse(q.think && (!q.rate || q.concurrency || q.turns.value_or(1) == 1),
+         "`think` is of turns of sessions that start at a `rate`, of which `concurrency` holds none back",
+         "`rate` and `turns` beside it");
   refuse(q.prefill_replicas && !q.decode_replicas, "`prefill-replicas`: nothing decodes what they compute",
          "give `decode-replicas` as well");
   refuse(q.decode_replicas && !q.prefill_replicas, "`decode-replicas`: nothing computes the prompts",
@@ -269,6 +272,10 @@ Traffic read_traffic(const Resolved& r) {
   if (q.images.value_or(0) > 0 || q.image_size) see_images(r, t);
   if (q.classes) read_classes(q, encodes, t);
   t.load.turns = q.turns.value_or(1);
+  if (q.think) {
+    t.load.think = parse_seconds(*q.think).value_or(Seconds{});
+    if (!(t.load.think.value > 0)) throw Error::bad_input("`think`: no time: " + quote(*q.think), "`think` 20s");
+  }
   t.load.seed = static_cast<std::uint64_t>(q.seed.value_or(0));
   t.seeds = q.seeds.value_or(1);
   if (q.slo) t.slo = serving::parse_slo(*q.slo);

@@ -102,6 +102,9 @@ Type fields_of(Fields<TrafficSent> f) {
       .when([](const T& t) { return t.trace.empty() && t.load.prefix.tokens > 0; })
       .of<&T::load, &L::turns>("turns", "requests of a session")
       .when(made)
+      .of<&T::load, &L::think>("think_s: time between answer and turn",
+                               "on the mean; null: as `rate` and their order have it")
+      .when([](const T& t) { return t.load.think.value > 0; })
       .of<&T::load, &L::seed>("seed", "of what is random, of the first run");
 }
 

@@ -143,7 +143,9 @@ Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hast
     // Time in the queue does not count: where that grows there is no end of it.
     // What is over with its first token has no such time: its queue is looked at for seconds.
     constexpr double kSeconds = 5;
-    const double life = load.output.mean() > 1 ? kLives * (v.summary.e2e.mean - v.summary.ttft.mean) : kSeconds;
+    const double thinks = load.think.value * d(load.turns);  // of a session, which is under way as well
+    const double lives = kLives * (v.summary.e2e.mean - v.summary.ttft.mean + thinks);
+    const double life = load.output.mean() > 1 ? lives : kSeconds;
     const double wanted = *load.rate * life;
     constexpr double kNearly = 1.25;
     if (std::min(wanted, kMost) <= kNearly * d(v.requests)) return v;

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kPrefixIds = std::uint64_t{1} << 62;  // ids that are no request's or session's
 constexpr std::uint64_t kSessionIds = std::uint64_t{1} << 61;
 
-enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes, classes };
+enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes, classes, thinks };
 
 [[noreturn]] void refuse_lengths(std::string_view field, std::string_view text) {
   throw Error::bad_input(fmt::format("`{}`: {} is no length in tokens", field, quote(text)),
@@ -185,7 +185,7 @@ std::string text_of(const Load& load, std::string_view between) {
     if (p.tokens > 0) text += fmt::format("{}{} tokens of the prompt {}", between, format_count(d(p.tokens)), kinds);
   }
   if (load.turns > 1) text += fmt::format("{}sessions of {} turns", between, load.turns);
-  return text;
+  return load.think.value > 0 ? text + fmt::format(" {} after an answer", format_seconds(load.think)) : text;
 }
 
 Workload make_workload(const Load& load) {
@@ -215,6 +215,10 @@ Workload make_workload(const Load& load) {
   };
   const TrafficClass alike{.input = load.input, .output = load.output, .prefix = load.prefix};
   double now = 0;
+  const auto interval = [&](Random& random) {
+    return std::isinf(load.burstiness) ? 1 : random.gamma(load.burstiness) / load.burstiness;
+  };
+  const bool thinks = load.think.value > 0;
   struct Said {
     std::int64_t tokens = 0;
     Segment prefix = {};
@@ -223,7 +227,7 @@ Workload make_workload(const Load& load) {
   std::vector<Said> said;  // in each session so far
   const std::int64_t sessions = divide_up(load.requests, load.turns);
   for (std::int64_t i = 0; i < load.requests; ++i) {
-    if (load.rate) now += std::isinf(load.burstiness) ? 1 : intervals.gamma(load.burstiness) / load.burstiness;
+    if (load.rate && (!thinks || i < sessions)) now += interval(intervals);
     Request r;
     r.sent = Seconds{now};
     // Turn by turn of all sessions, so that a turn comes after the one before it.
@@ -258,6 +262,12 @@ Workload make_workload(const Load& load) {
   if (load.rate) {
     const double scale = d(load.requests) / *load.rate / now;
     for (Request& r : w.requests) r.sent = r.sent * scale;
+  }
+  if (thinks) {
+    Random random(load.seed, Stream::thinks);
+    for (Request& r : w.requests) {
+      if (r.after >= 0) r.sent = w.requests[static_cast<std::size_t>(r.after)].sent + load.think * interval(random);
+    }
   }
   return w;
 }

@@ -111,8 +111,9 @@ struct Load {
   Prefix prefix;
   std::vector<TrafficClass> classes;  // requests are of these; the three above then are those of the mean one
   // Of a session, each of which begins with all that was said before, and is sent once that is answered: after as long
-  // as it is from the one to the other where all sessions have their first turns first.
+  // as it is from the one to the other where all sessions have their first turns first, or after a mean time.
   std::int64_t turns = 1;
+  Seconds think{};
   std::uint64_t seed = 0;
   // Whose first `requests` are sent instead, at the rate; the lengths then are those of its mean request.
   std::shared_ptr<const Trace> trace = {};

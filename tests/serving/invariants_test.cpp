@@ -307,7 +307,8 @@ TEST_CASE("a turn waits for the answer to the one before it, and where answers t
   load.turns = 3;
   Deployment d = vllm();
   d.pool.replicas = 2;
-  {
+  for (const double think : {0.0, 7.0}) {
+    load.think = Seconds{think};
     const Workload w = make_workload(load);
     const Run slow = simulate(d, w);
     Deployment quick = d;
@@ -329,6 +330,7 @@ TEST_CASE("a turn waits for the answer to the one before it, and where answers t
   }
   // In a closed loop there is no pause, and none is under way beside the turn before it.
   load.rate.reset();
+  load.think = {};
   load.concurrency = 40;
   const Workload w = make_workload(load);
   const Run run = simulate(d, w);

@@ -933,6 +933,9 @@ def serve(
     classes: Optional[Text] = None,
     # requests of a session, each of which begins with all that was said before, and waits for its answer
     turns: Optional[Count] = None,
+    # from an answer to the next turn of its session on the mean, spread as intervals are; sessions then start at the
+    # `rate` over their turns [until all sessions have had the turn before]
+    think: Optional[Text] = None,
     # of all that is random
     seed: Optional[Count] = None,
     # runs with as many seeds, from `seed` on: the band says how far they differ
@@ -1101,6 +1104,9 @@ def capacity(
     classes: Optional[Text] = None,
     # requests of a session, each of which begins with all that was said before, and waits for its answer
     turns: Optional[Count] = None,
+    # from an answer to the next turn of its session on the mean, spread as intervals are; sessions then start at the
+    # `rate` over their turns [until all sessions have had the turn before]
+    think: Optional[Text] = None,
     # of all that is random
     seed: Optional[Count] = None,
     # runs with as many seeds, from `seed` on: the band says how far they differ
