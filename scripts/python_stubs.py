@@ -59,6 +59,7 @@ AFTER = '''
 def validate(measurements: Union[Named, Sequence[Named]], *, hw: Optional[Named] = None,
              runtime: Optional[Named] = None, model: Optional[Named] = None,
              weights: Optional[Text] = None) -> Result: ...
+def capacities(studies: Sequence[Mapping[str, Any]], *, executor: Optional[Executor] = None) -> List[Result]: ...
 def calibrate(measurements: Union[Named, Sequence[Named]], hw: Named, *, runtime: Optional[Named] = None,
               start: Optional[Named] = None, model: Optional[Named] = None,
               weights: Optional[Text] = None) -> Calibration: ...
@@ -82,7 +83,8 @@ FUNCTIONS = (
                                "threads: Optional[int] = None", "executor: Optional[Executor] = None"], True),
     ("serve", ("serving",), "Result", [], ()),
     ("capacity", ("serving",), "Result",
-     ["pd: bool = False", 'minimise: Literal["cost", "devices", "energy", None] = None',
+     ["fleet: Optional[str] = None", "day: Optional[Text] = None", "scale_time: Optional[str] = None",
+      "api_price: Optional[Text] = None", "pd: bool = False", 'minimise: Literal["cost", "devices", "energy", None] = None',
       "threads: Optional[int] = None", "must_fit: bool = True"],
      ("hw", "tp", "weights", "engine")),
 )

@@ -152,12 +152,13 @@ void served(llmperf_session& session, std::string_view json, llmperf_result& res
 }
 
 void found(llmperf_session& session, std::string_view json, llmperf_result& result) {
-  constexpr std::string_view kBeside[] = {"pd", "minimise", "threads", "fleet", "day", "api_price"};
+  constexpr std::string_view kBeside[] = {"pd", "minimise", "threads", "fleet", "day", "scale_time", "api_price"};
   constexpr std::string_view kLists[] = {"hw", "tp", "weights", "engine"};
   Asked asked(json, kBeside);
   service::CapacityQuery query{.request = asked.request(kLists),
                                .fleet = asked.text("fleet"),
                                .day = asked.text("day"),
+                               .scale_time = asked.text("scale_time"),
                                .api_price = asked.text("api_price"),
                                .disaggregated = asked.is("pd")};
   for (const char* name : {"model", "rate", "slo"}) {

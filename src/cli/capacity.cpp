@@ -71,7 +71,7 @@ void describe_capacity(Command& command) {
       "part, and the cost of all with a fixed number and a scaled one");
   command.add("--scale-time", query.scale_time, "TIME",
               "of --day, that a replica takes to start: those that a part needs beyond the one before are paid so long "
-              "before it [0s]");
+              "before it; wake: from sleep, weights over the host's link, wake:7GB/s from a server's storage [0s]");
   command.add("--api-price", query.api_price, "IN,OUT",
               "price of an API for a million tokens in and out: from where on own devices win");
   command.find("--engine")->about += "; several, comma-separated, are compared";

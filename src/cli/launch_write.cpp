@@ -65,7 +65,7 @@ std::string type_word(const std::string& type, std::string_view field, EngineKin
 void add_draft(const request::Resolved& r, EngineKind kind, request::Sources& sources, LaunchCommand& command) {
   if (!r.asked.draft) return;
   const std::string& asked = *r.asked.draft;
-  const estimate::Draft& draft = *std::get<request::Generation>(r.work).estimator->setup().draft;
+  const estimate::Draft& draft = *r.setup().draft;
   if (draft.best) {
     throw Error::bad_input("`draft`: a command says how many tokens are proposed", fmt::format("`draft` {}:3", asked));
   }
@@ -167,7 +167,7 @@ void add_switches(const request::Resolved& r, const graph::Plan& plan, EngineKin
 }
 
 LaunchCommand command_of(const request::Resolved& r, const serving::EngineSettings& s, request::Sources& sources) {
-  const graph::Plan& plan = std::get<request::Generation>(r.work).estimator->setup().execution.plan;
+  const graph::Plan& plan = r.setup().execution.plan;
   const EngineKind kind = s.kind;
   const auto at = static_cast<std::size_t>(kind);
   LaunchCommand command;
@@ -319,7 +319,7 @@ std::string launch_text(const request::Request& request, request::Sources& sourc
                            "`replicas`, each of which does both");
   }
   const auto r = request::resolve_serving(request, sources);
-  const estimate::Setup& setup = std::get<request::Generation>(r->work).estimator->setup();
+  const estimate::Setup& setup = r->setup();
   const serving::EngineSettings chosen = serving::choose_engine(request::engine_choices(*r), setup);
   const std::string_view name = serving::name(chosen.kind);
   if (chosen.kind == EngineKind::llama_cpp) {

@@ -23,7 +23,7 @@ struct StepFlags {
 Answer map_model(const StepFlags& f, const Context& context) {
   request::Sources sources;
   const std::unique_ptr<request::Resolved> resolved = request::resolve_setup(f.request, sources);
-  estimate::Estimator& estimator = *std::get<request::Generation>(resolved->work).estimator;
+  estimate::Estimator& estimator = resolved->estimator();
   const estimate::Setup& setup = estimator.setup();
   mapper::tile::tiles_of(*setup.device);
   if (setup.tile_model() != mapper::TileModel::mapped) {

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "graph/stage_split.h"
 
@@ -210,6 +211,24 @@ std::string to_text(const Plan& p) {
   add("dp", p.data);
   add("pp", p.pipeline);
   return parts.empty() ? "1 device" : join(parts, ", ");
+}
+
+std::optional<Plan> parse_plan(std::string_view text) {
+  Plan plan{.tensor = 0, .expert = 0, .data = 0, .pipeline = 0};
+  const std::pair<std::string_view, std::int64_t*> axes[] = {
+      {"tp", &plan.tensor}, {"pp", &plan.pipeline}, {"dp", &plan.data}, {"ep", &plan.expert}};
+  while (!(text = text.substr(std::min(text.find_first_not_of(" ,"), text.size()))).empty()) {
+    const auto* axis = std::ranges::find(axes, text.substr(0, 2), &std::pair<std::string_view, std::int64_t*>::first);
+    text = trim(text.substr(std::min<std::size_t>(2, text.size())));
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const std::optional<std::int64_t> degree = parse_int(text.substr(0, digits));
+    if (axis == std::end(axes) || *axis->second != 0 || !degree || *degree < 1 || *degree > kMostDevices) return {};
+    *axis->second = *degree;
+    text.remove_prefix(digits);
+  }
+  if (plan.tensor + plan.pipeline + plan.data + plan.expert == 0) return {};
+  for (const auto& [name, degree] : axes) *degree = std::max<std::int64_t>(1, *degree);
+  return plan;
 }
 
 Layer shard(const Layer& layer, const Plan& plan) {

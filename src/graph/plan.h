@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/op.h"
@@ -55,6 +56,8 @@ struct Plan {
 
 // "tp 8, pp 2, ulysses 4 x ring 2, sp"; "1 device" for the plan that divides nothing.
 std::string to_text(const Plan& plan);
+// "tp 8", "dp8 ep8", "tp 2, ep 4": each axis of tp, pp, dp and ep once at most; nothing for what is no such plan.
+std::optional<Plan> parse_plan(std::string_view text);
 
 // What one device holds of a layer: heads, KV heads (at least one: fewer than the tensor axis are replicated), MLP
 // width, experts and their width divided. Norms, routers and the latents of latent attention are whole on every device.

@@ -161,6 +161,12 @@ Measurements subset(const Measurements& all, std::span<const std::size_t> rows) 
   return some;
 }
 
+std::vector<std::size_t> every_row(const Measurements& measurements) {
+  std::vector<std::size_t> rows(measurements.rows.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return rows;
+}
+
 // The rows to fit to, and where they are from. Throws Error(bad_input) where there are none.
 Measurements begin(const Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start,
                    Calibration& c) {
@@ -317,8 +323,7 @@ void judge(const Measurements& rows, const Calibration& c, std::span<const doubl
     for (const std::size_t i : of) list.push_back(relative_error(rows.rows[i], times[i]));
     return summarise(list);
   };
-  std::vector<std::size_t> every(rows.rows.size());
-  std::iota(every.begin(), every.end(), std::size_t{0});
+  const std::vector<std::size_t> every = every_row(rows);
   const auto mape = [&](std::span<const double> times) { return errors(times, every).mape; };
   const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
   if (const double before = mape(defaults); all.mape > kWorthwhile * before) {
@@ -419,40 +424,104 @@ FreeParameter free_parameter(std::size_t p, const RuntimeProfile& profile, const
           info.max};
 }
 
-// The first `count` parameters of the fit, which are the profile's.
-void take_over(const Reached& chosen, std::size_t count, const RuntimeProfile& start, Pull pull,
-               CalibrateResult& result) {
-  Calibration& c = result.calibration;
-  RuntimeProfile& profile = result.profile;
-  for (std::size_t i = 0; i < count; ++i) {
-    const FittedParameter& p = chosen.fitted.parameters[i];
-    const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
-    const double jackknife = chosen.left.spread.empty() ? 0 : chosen.left.spread[i];
-    c.parameters.push_back(
-        {info.name, std::string(info.unit), std::string(info.meaning), chosen.problem.free[i], p, jackknife});
-    profile.values[p.index] = p.value;
-    if (!pulled(p.index, start, pull)) profile.prior[p.index] = chosen.problem.free[i].prior;
-    if (p.identified != Identified::yes) continue;
-    profile.provenance[p.index] = hardware::Provenance::fitted;
-    profile.uncertainty[p.index] = std::max(p.relative_error, jackknife);
-  }
-  for (const Correlation& pair : chosen.fitted.correlations) {
-    if (std::max(pair.first, pair.second) < hardware::kAllParameters) c.correlations.push_back(pair);
-  }
-  c.residual_scale = chosen.fitted.residual_scale;
-  c.iterations = chosen.fitted.iterations;
-  c.converged = chosen.fitted.converged;
-}
-
-CalibrateResult fit_together(const Measurements& measurements, const hardware::Device& device,
-                             const RuntimeProfile& start, Pull pull) {
+// What all fits of times by a formula begin and end with.
+struct Frame {
+  const hardware::Device& device;
+  const RuntimeProfile& start;
+  Pull pull;
   CalibrateResult result{.calibration = {}, .profile = start};
   Calibration& c = result.calibration;
   RuntimeProfile& profile = result.profile;
-  const Measurements used = begin(measurements, device, start, c);
-  std::vector<std::size_t> rows(used.rows.size());
-  std::iota(rows.begin(), rows.end(), std::size_t{0});
-  forget_fit(profile, device, pull);
+  Measurements used = {};
+  std::vector<std::size_t> rows = {};
+  FitProblem problem = {};
+  std::vector<double> defaults = {};  // predicted from where the fit begins
+
+  Frame(const Measurements& measurements, const hardware::Device& of, const RuntimeProfile& from, Pull to)
+      : device(of), start(from), pull(to), used(begin(measurements, of, from, c)) {
+    forget_fit(profile, device, pull);
+  }
+  bool of_class() const { return pull == Pull::to_fitted && start.hardware.empty(); }
+  std::vector<double> predicted(std::span<const double> values) {
+    std::vector<double> seconds(rows.size());
+    problem.predict(values, std::nullopt, seconds);
+    return seconds;
+  }
+
+  // Once `used` has the rows to fit to, and the problem says how they are predicted.
+  void begin_with(Predict predict) {
+    rows = every_row(used);
+    for (const Row& row : used.rows) problem.measured.push_back(row.latency.value);
+    problem.values.assign(profile.values.begin(), profile.values.end());
+    problem.predict = std::move(predict);
+    defaults = predicted(problem.values);
+  }
+
+  // Once the problem's free parameters are known. Numbers of the device's class hold for it until its own rows say
+  // otherwise, be it one.
+  Reached reach(const std::vector<std::string>& labels, std::span<const RowLimits> limits = {}) {
+    DataCheck checked = check_rows(used, rows, problem.free.size(), of_class() ? 1 : kFewestRows);
+    for (std::string& warning : check_roofs(used, limits)) checked.warnings.push_back(std::move(warning));
+    c.warnings.insert(c.warnings.end(), checked.warnings.begin(), checked.warnings.end());
+    problem.weights = std::move(checked.weights);
+    const bool borrowed = pull == Pull::to_fitted && !start.measured_on(device);
+    Reached chosen = best_reach(used, problem, labels, borrowed ? std::span(kReaches) : std::span(kReaches, 1));
+    // The first parameters of the fit, which are the profile's.
+    for (std::size_t i = 0; i < problem.free.size(); ++i) {
+      const FittedParameter& p = chosen.fitted.parameters[i];
+      const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
+      const double jackknife = chosen.left.spread.empty() ? 0 : chosen.left.spread[i];
+      c.parameters.push_back(
+          {info.name, std::string(info.unit), std::string(info.meaning), chosen.problem.free[i], p, jackknife});
+      profile.values[p.index] = p.value;
+      if (!pulled(p.index, start, pull)) profile.prior[p.index] = chosen.problem.free[i].prior;
+      if (p.identified != Identified::yes) continue;
+      profile.provenance[p.index] = hardware::Provenance::fitted;
+      profile.uncertainty[p.index] = std::max(p.relative_error, jackknife);
+    }
+    for (const Correlation& pair : chosen.fitted.correlations) {
+      if (std::max(pair.first, pair.second) < hardware::kAllParameters) c.correlations.push_back(pair);
+    }
+    c.residual_scale = chosen.fitted.residual_scale;
+    c.iterations = chosen.fitted.iterations;
+    c.converged = chosen.fitted.converged;
+    return chosen;
+  }
+
+  // How good the fit is, `roofline` what the simplest answer makes of the rows; the profile is the device's then.
+  LeftOut& judge_fit(const Reached& chosen, std::span<const double> roofline, std::string by) {
+    const std::vector<double> seconds = predicted(std::span(chosen.fitted.values).first(hardware::kAllParameters));
+    c.residuals = errors_by_group(used, rows, seconds);
+    std::set<std::size_t> named;
+    for (std::size_t i = 0; i < chosen.odd.size(); ++i) {
+      const double offset = chosen.fitted.values[hardware::kAllParameters + i];
+      const RowsOfText& odd = chosen.odd[i];
+      named.insert(odd.rows.begin(), odd.rows.end());
+      c.warnings.push_back(
+          fmt::format("model {} is {:.0f} % {} than its parts say: its {} rows have little say in the fit", odd.text,
+                      100 * std::abs(offset - 1), offset > 1 ? "slower" : "faster", odd.rows.size()));
+    }
+    judge(used, c, seconds, defaults, roofline, std::move(named), c.warnings);
+    profile.hardware = device.name;
+    profile.families.clear();
+    LeftOut& out = c.left_out.emplace_back();
+    out.by = std::move(by);
+    out.folds = chosen.left.folds;
+    return out;
+  }
+
+  // In place of what the profile knew of the group.
+  void store_error(const std::string& group, const Summary& s) {
+    std::erase_if(profile.errors, [&](const hardware::FittedError& known) { return known.group == group; });
+    profile.errors.push_back({group, s.mape, s.p90_ape, s.bias, s.rows});
+  }
+};
+
+CalibrateResult fit_together(const Measurements& measurements, const hardware::Device& device,
+                             const RuntimeProfile& start, Pull pull) {
+  Frame frame(measurements, device, start, pull);
+  const Measurements& used = frame.used;
+  RuntimeProfile& profile = frame.profile;
   // Rows that were all called one by one know nothing of kernels without that.
   const auto called = [](const Row& row) {
     const auto* op = std::get_if<OpRow>(&row.of);
@@ -462,87 +531,47 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   if (std::any_of(used.rows.begin(), used.rows.end(), is_op)) {
     profile.choices.eager = std::all_of(used.rows.begin(), used.rows.end(), called);
   }
+  const std::vector<std::size_t> rows = every_row(used);
   Predictor predictor(used, rows, device, profile);
-  FitProblem problem;
-  for (const Row& row : used.rows) problem.measured.push_back(row.latency.value);
-  problem.predict = [&](std::span<const double> values, std::optional<std::size_t> changed, std::span<double> out) {
+  frame.begin_with([&](std::span<const double> values, std::optional<std::size_t> changed, std::span<double> out) {
     predictor.predict(values.first(hardware::kAllParameters), changed, out);
-  };
-  problem.values.assign(profile.values.begin(), profile.values.end());
+  });
+  FitProblem& problem = frame.problem;
   for (const std::size_t p : predictor.parameters()) {
     if (!held(p)) problem.free.push_back(free_parameter(p, profile, start, pull));
   }
-  // Numbers of the device's class hold for it until its own rows say otherwise, be it one.
-  const bool of_class = pull == Pull::to_fitted && start.hardware.empty();
-  DataCheck checked = check_rows(used, rows, problem.free.size(), of_class ? 1 : kFewestRows);
   std::vector<RowLimits> limits;
-  for (const std::size_t i : rows) {
-    const RowRoof& roof = predictor.roofs()[i];
-    limits.push_back(limits_on(device, i, roof.roof.value, roof.kernels, baseline_kind(used.rows[i])));
-  }
-  for (std::string& warning : check_roofs(used, limits)) checked.warnings.push_back(std::move(warning));
-  c.warnings.insert(c.warnings.end(), checked.warnings.begin(), checked.warnings.end());
-  problem.weights = std::move(checked.weights);
-  std::vector<double> defaults(rows.size());
-  predictor.predict(problem.values, std::nullopt, defaults);
-  const FitProblem bare = problem;
-  const bool borrowed = pull == Pull::to_fitted && !start.measured_on(device);
-  Reached chosen =
-      best_reach(used, bare, labels_of(used, rows), borrowed ? std::span(kReaches) : std::span(kReaches, 1));
-  const FitResult& fitted = chosen.fitted;
-  const std::vector<RowsOfText>& odd = chosen.odd;
-  const CrossValidation& left = chosen.left;
-
-  take_over(chosen, bare.free.size(), start, pull, result);
-  const auto values = std::span(fitted.values).first(hardware::kAllParameters);
-  std::vector<double> predicted(rows.size());
-  predictor.predict(values, std::nullopt, predicted);
-  c.residuals = errors_by_group(used, rows, predicted);
   std::vector<RooflineTimes> times;
   for (const std::size_t i : rows) {
     const RowRoof& roof = predictor.roofs()[i];
+    limits.push_back(limits_on(device, i, roof.roof.value, roof.kernels, baseline_kind(used.rows[i])));
     times.push_back({roof.compute.value, roof.memory.value + roof.network.value, baseline_kind(used.rows[i])});
   }
-  std::set<std::size_t> named;
-  for (std::size_t i = 0; i < odd.size(); ++i) {
-    const double offset = fitted.values[hardware::kAllParameters + i];
-    named.insert(odd[i].rows.begin(), odd[i].rows.end());
-    c.warnings.push_back(
-        fmt::format("model {} is {:.0f} % {} than its parts say: its {} rows have little say in the fit", odd[i].text,
-                    100 * std::abs(offset - 1), offset > 1 ? "slower" : "faster", odd[i].rows.size()));
-  }
-  judge(used, c, predicted, defaults, baselines(problem.measured, times).fitted, std::move(named), c.warnings);
-  c.next = propose(used, predictor, device, bare, values, std::max(problem.noise, fitted.residual_scale));
-  LeftOut& out = c.left_out.emplace_back();
-  out.by = "model (or batch and options), (n, k) site, head layout or (collective, ranks)";
-  out.folds = left.folds;
+  const Reached chosen = frame.reach(labels_of(used, rows), limits);
+  const CrossValidation& left = chosen.left;
+  LeftOut& out = frame.judge_fit(chosen, baselines(problem.measured, times).fitted,
+                                 "model (or batch and options), (n, k) site, head layout or (collective, ranks)");
+  frame.c.next =
+      propose(used, predictor, device, problem, std::span(chosen.fitted.values).first(hardware::kAllParameters),
+              std::max(problem.noise, chosen.fitted.residual_scale));
   if (left.folds > 0) out.errors = errors_by_group(used, rows, left.predicted);
 
-  profile.hardware = device.name;
-  profile.families.clear();
   profile.kernels.clear();
   profile.foreign_steps.clear();
   // A class that says how far off it is on devices left out says it of this one, too.
-  const bool covers = of_class && start.range.rows > 0;
+  const bool covers = frame.of_class() && start.range.rows > 0;
   if (!covers) note_range(used, predictor, profile.range);
   if (pull == Pull::to_fitted) profile.range.rows = start.range.rows + static_cast<std::int64_t>(rows.size());
   // Without anything left out, nothing is known of other rows.
-  std::erase_if(profile.errors, [&](const hardware::FittedError& known) {
-    return pull == Pull::to_defaults || !(start.measured_on(device) || covers) ||
-           std::any_of(out.errors.begin(), out.errors.end(),
-                       [&](const GroupErrors& group) { return group.name == known.group; });
-  });
+  if (pull == Pull::to_defaults || !(start.measured_on(device) || covers)) profile.errors.clear();
   for (const GroupErrors& group : out.errors) {
-    if (std::find(std::begin(kStoredKinds), std::end(kStoredKinds), group.by) == std::end(kStoredKinds)) continue;
-    profile.errors.push_back(
-        {group.name, group.errors.mape, group.errors.p90_ape, group.errors.bias, group.errors.rows});
+    if (std::ranges::count(kStoredKinds, group.by) > 0) frame.store_error(group.name, group.errors);
   }
   if (left.folds > 0) {  // … with the bands that follow from them
-    std::vector<double> seconds(rows.size());
-    predictor.predict(profile.values, std::nullopt, seconds);
+    frame.predicted(profile.values);
     out.errors = errors_by_group(used, rows, left.predicted, bands_of(used, predictor, profile));
   }
-  return result;
+  return std::move(frame.result);
 }
 
 // Numbers that the time of a whole training step says something of; those behind them are of its memory.
@@ -572,87 +601,59 @@ std::vector<TrainingRun> runs_under(const RuntimeProfile& profile, Measurements&
 // site that published runs, or of one site a model.
 CalibrateResult fit_trained(const Measurements& measurements, const hardware::Device& device,
                             const RuntimeProfile& start, Pull pull) {
-  CalibrateResult result{.calibration = {}, .profile = start};
-  Calibration& c = result.calibration;
-  RuntimeProfile& profile = result.profile;
-  Measurements used = begin(measurements, device, start, c);
-  forget_fit(profile, device, pull);
-  std::vector<TrainingRun> runs = runs_under(profile, used, device);
+  Frame frame(measurements, device, start, pull);
+  RuntimeProfile& profile = frame.profile;
+  std::vector<TrainingRun> runs = runs_under(profile, frame.used, device);
   if (runs.empty()) throw Error::bad_input("no rows to calibrate with", "none says how long a step took");
-  std::vector<std::size_t> rows(runs.size());
-  std::iota(rows.begin(), rows.end(), std::size_t{0});
-  FitProblem problem;
-  std::set<std::string> sites;
-  for (const Row& row : used.rows) {
-    problem.measured.push_back(row.latency.value);
-    sites.insert(std::get<TrainingRow>(row.of).source);
-  }
   RuntimeProfile trial = profile;
   // Of any change all runs: which of two overlapping times counts may be another one at any values.
-  problem.predict = [&](std::span<const double> values, std::optional<std::size_t>, std::span<double> out) {
+  frame.begin_with([&](std::span<const double> values, std::optional<std::size_t>, std::span<double> out) {
     std::copy_n(values.begin(), hardware::kAllParameters, trial.values.begin());
-    for (const std::size_t i : rows) {
+    for (std::size_t i = 0; i < runs.size(); ++i) {
       estimate_under(runs[i], trial, device);
       out[i] = runs[i].time().value;
     }
-  };
-  problem.values.assign(profile.values.begin(), profile.values.end());
-  std::vector<double> defaults(rows.size());
-  problem.predict(problem.values, std::nullopt, defaults);
+  });
   for (const std::size_t p : trained_parameters()) {
     const FreeParameter free = free_parameter(p, profile, start, pull);
     bool counts = false;
     for (const double end : {free.min, free.max}) {
-      std::vector<double> values = problem.values;
-      std::vector<double> there(rows.size());
+      std::vector<double> values = frame.problem.values;
       values[p] = end;
-      problem.predict(values, std::nullopt, there);
-      counts = counts || there != defaults;
+      counts = counts || frame.predicted(values) != frame.defaults;
     }
-    if (counts) problem.free.push_back(free);
+    if (counts) frame.problem.free.push_back(free);
   }
-  const bool of_class = pull == Pull::to_fitted && start.hardware.empty();
-  DataCheck checked = check_rows(used, rows, problem.free.size(), of_class ? 1 : kFewestRows);
-  c.warnings.insert(c.warnings.end(), checked.warnings.begin(), checked.warnings.end());
-  problem.weights = std::move(checked.weights);
+  std::set<std::string> sites;
+  for (const Row& row : frame.used.rows) sites.insert(std::get<TrainingRow>(row.of).source);
   std::vector<std::string> labels;
-  for (const Row& row : used.rows) {
+  for (const Row& row : frame.used.rows) {
     const auto& of = std::get<TrainingRow>(row.of);
     labels.push_back(sites.size() > 1 ? of.source : of.model);
   }
-  const bool borrowed = pull == Pull::to_fitted && !start.measured_on(device);
-  const Reached chosen = best_reach(used, problem, labels, borrowed ? std::span(kReaches) : std::span(kReaches, 1));
-  take_over(chosen, problem.free.size(), start, pull, result);
-  std::vector<double> predicted(rows.size());
-  problem.predict(profile.values, std::nullopt, predicted);
-  c.residuals = errors_by_group(used, rows, predicted);
-  judge(used, c, predicted, defaults, {}, {}, c.warnings);
-
-  LeftOut& out = c.left_out.emplace_back();
-  out.by = sites.size() > 1 ? "site that published the runs" : "model of the runs";
-  out.folds = chosen.left.folds;
-  profile.hardware = device.name;
-  profile.families.clear();
+  const Reached chosen = frame.reach(labels);
+  LeftOut& out = frame.judge_fit(chosen, {}, sites.size() > 1 ? "site that published the runs" : "model of the runs");
   profile.range = {};
-  profile.range.rows = static_cast<std::int64_t>(rows.size());
+  profile.range.rows = static_cast<std::int64_t>(runs.size());
   if (pull == Pull::to_defaults) profile.errors.clear();
-  if (out.folds == 0) return result;
-  const auto kinds = rows_by_text(
-      rows, [&](std::size_t i) { return std::optional(estimate::kind_of_run(runs[i].setup(), runs[i].estimate)); });
+  if (out.folds == 0) return std::move(frame.result);
+  const auto kinds = rows_by_text(frame.rows, [&](std::size_t i) {
+    return std::optional(estimate::kind_of_run(runs[i].setup(), runs[i].estimate));
+  });
   for (const RowsOfText& kind : kinds) {
     std::vector<double> errors;
-    for (const std::size_t i : kind.rows) errors.push_back(relative_error(used.rows[i], chosen.left.predicted[i]));
-    const Summary s = summarise(errors);
-    std::erase_if(profile.errors, [&](const hardware::FittedError& known) { return known.group == kind.text; });
-    profile.errors.push_back({kind.text, s.mape, s.p90_ape, s.bias, s.rows});
+    for (const std::size_t i : kind.rows) {
+      errors.push_back(relative_error(frame.used.rows[i], chosen.left.predicted[i]));
+    }
+    frame.store_error(kind.text, summarise(errors));
   }
   Bands bands;
   for (TrainingRun& run : runs) {
     estimate_under(run, profile, device);
     bands.push_back(estimate::band_of_run(run.setup(), run.estimate));
   }
-  out.errors = errors_by_group(used, rows, chosen.left.predicted, bands);
-  return result;
+  out.errors = errors_by_group(frame.used, frame.rows, chosen.left.predicted, bands);
+  return std::move(frame.result);
 }
 
 // Of rows of ops and steps under a profile as it is; empty where there are none.
@@ -664,8 +665,7 @@ std::vector<GroupErrors> errors_under(const RuntimeProfile& profile, const Measu
   if (chosen.empty()) return {};
   Measurements used = subset(measurements, chosen);
   std::vector<double> predicted;
-  std::vector<std::size_t> rows(chosen.size());
-  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::vector<std::size_t> rows = every_row(used);
   if (profile.workload == hardware::Workload::training) {
     for (const TrainingRun& run : runs_under(profile, used, device)) predicted.push_back(run.time().value);
     rows.resize(predicted.size());
@@ -741,8 +741,7 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
   Calibration& c = result.calibration;
   RuntimeProfile& profile = result.profile;
   const Measurements used = begin(measurements, device, start, c);
-  std::vector<std::size_t> rows(used.rows.size());
-  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  const std::vector<std::size_t> rows = every_row(used);
   ServingPredictor predictor(used, rows, device);
   FitProblem problem;
   const bool means = std::any_of(used.rows.begin(), used.rows.end(), counts);

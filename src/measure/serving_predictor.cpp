@@ -59,27 +59,19 @@ serving::EngineChoices engine_choices(const ServingRow& row, const estimate::Set
   return choices;
 }
 
-// The plan of one kind of replicas, "tp2 ep4" or "tp1 dp8 ep8"; "dp" alone: the devices of tp have their own requests.
-ServingRow with_plan(const ServingRow& row, const std::string& plan) {
+// The plan of one kind of replicas, "tp2 ep4" or "tp1 dp8 ep8"; "dp" at its end: the devices of tp have their own
+// requests.
+ServingRow with_plan(const ServingRow& row, const std::string& text) {
   ServingRow own = row;
-  if (plan.empty()) return own;
-  own.tp = own.ep = own.dp = own.pp = 1;
-  for (const std::string_view word : llmperf::words(plan)) {
-    const std::string_view axis = word.substr(0, 2);
-    const std::optional<std::int64_t> degree = parse_int(word.substr(axis.size()));
-    if (word == "dp") {
-      std::swap(own.tp, own.dp);
-    } else if (std::int64_t* of = axis == "tp"   ? &own.tp
-                                  : axis == "ep" ? &own.ep
-                                  : axis == "dp" ? &own.dp
-                                  : axis == "pp" ? &own.pp
-                                                 : nullptr;
-               of != nullptr && degree && *degree >= 1 && *degree <= graph::kMostDevices) {
-      *of = *degree;
-    } else {
-      throw Error::bad_input(fmt::format("{} is no plan of replicas", quote(plan)), "tp2 ep4, tp1 dp8 ep8");
-    }
-  }
+  if (text.empty()) return own;
+  const bool apart = text.ends_with(" dp");
+  const std::optional<graph::Plan> plan =
+      graph::parse_plan(std::string_view(text).substr(0, text.size() - (apart ? 3 : 0)));
+  if (!plan) throw Error::bad_input(fmt::format("{} is no plan of replicas", quote(text)), "tp2 ep4, tp1 dp8 ep8");
+  own.tp = apart ? plan->data : plan->tensor;
+  own.dp = apart ? plan->tensor : plan->data;
+  own.ep = plan->expert;
+  own.pp = plan->pipeline;
   return own;
 }
 

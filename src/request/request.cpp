@@ -402,8 +402,12 @@ const Field kFields[] = {
               "input=500 output=200; batch:1 input=8k priority=1'; `slo` may name one: chat:ttft.p99=1s",
      .workloads = "s", .separator = '|'},
     {.name = "turns", .member = &R::turns, .group = kTraffic, .type = "N",
-     .about = "requests of a session, each of which begins with all that was said before",
+     .about = "requests of a session, each of which begins with all that was said before, and waits for its answer",
      .workloads = "s", .otherwise = "1", .most = 1000},
+    {.name = "think", .member = &R::think, .group = kTraffic, .type = "TIME",
+     .about = "from an answer to the next turn of its session on the mean, spread as intervals are; sessions then start "
+              "at the `rate` over their turns [until all sessions have had the turn before]",
+     .workloads = "s"},
     {.name = "seed", .member = &R::seed, .group = kTraffic, .type = "N",
      .about = "of all that is random",
      .workloads = "s", .otherwise = "0", .least = 0, .most = 1e15},

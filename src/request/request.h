@@ -83,7 +83,9 @@ struct Request {
   Text burstiness;  // a number, or "inf"
   Count concurrency, requests;
   Text trace, input, output, lengths, prefix, classes;
-  Count turns, seed, seeds;
+  Count turns;
+  Text think;
+  Count seed, seeds;
   Text slo, engine;  // "ttft.p99=1s,tpot.p95=50ms", "vllm@0.15.1"
   Count kv_blocks, max_queue, recv_interval;
   Text prefix_caching, chunked_prefill, admission;

@@ -469,14 +469,14 @@ void check_host_effects(const Resolved& r, const estimate::Setup& setup, const R
 template <class Refuse>
 void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
   if (!r.model().encoder) return;
-  const auto useless = [&](const char* name) {
+  const auto useless = [&](std::string_view name) {
     refuse(get(r.asked, field(name)).has_value(),
            fmt::format("`{}`: {} is an encoder: it reads every text once, caches nothing and generates nothing", name,
                        r.model().name));
   };
-  for (const char* name : {"gen", "depth", "prefill-chunk", "step", "phase", "verify", "accept", "top-k", "top-p", "kv",
-                           "cache-type-k", "cache-type-v", "output", "prefix", "turns", "prefix-caching",
-                           "chunked-prefill", "prefill-replicas", "decode-replicas"}) {
+  for (const std::string_view name : llmperf::words(
+           "gen depth prefill-chunk step phase verify accept top-k top-p kv cache-type-k cache-type-v output "
+           "prefix turns think prefix-caching chunked-prefill prefill-replicas decode-replicas")) {
     useless(name);
   }
   // How many texts are in a step is said of what serves them.
@@ -1122,7 +1122,7 @@ void note_idle(const Resolved& r, Sources& sources, std::vector<std::string>& no
     set(plain, field(name), "");
     const auto other = resolve(plain, Workload::text, sources, Unused::taken);
     if (!with) with = text.estimator->run(text.scenario);
-    const estimate::Estimate without = std::get<Generation>(other->work).estimator->run(text.scenario);
+    const estimate::Estimate without = other->estimator().run(text.scenario);
     if (!with->fits || !without.fits || with->ttft != without.ttft || with->tpot != without.tpot) continue;
     const auto& choices = std::get<Generation>(other->work).choices;
     const bool hidden =
@@ -1144,30 +1144,17 @@ std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources
 
 namespace {
 
-// "tp 8", "dp8 ep8" instead of the plan that the request has.
+// … instead of the plan that the request has.
 void set_plan(Request& q, const std::string& text) {
-  q.tp.reset();
-  q.pp = q.dp = q.ep = std::nullopt;
-  std::string apart;
-  for (const char c : text) {
-    apart += c == ',' ? ' ' : c;
-    if (apart.size() > 1 && std::isdigit(static_cast<unsigned char>(c)) != 0 &&
-        std::isalpha(static_cast<unsigned char>(apart[apart.size() - 2])) != 0) {
-      apart.insert(apart.size() - 1, " ");
-    }
-  }
-  const std::vector<std::string_view> parts = llmperf::words(apart);
-  bool known = parts.size() % 2 == 0;
-  for (std::size_t i = 0; known && i < parts.size(); i += 2) {
-    const bool axis = parts[i] == "tp" || parts[i] == "pp" || parts[i] == "dp" || parts[i] == "ep";
-    const std::optional<std::int64_t> degree = parse_int(parts[i + 1]);
-    known = axis && degree && *degree >= 1 && *degree <= graph::kMostDevices && !get(q, field(parts[i]));
-    if (known) set(q, field(parts[i]), std::string(parts[i + 1]));
-  }
-  if (!known || parts.empty()) {
+  const std::optional<graph::Plan> plan = graph::parse_plan(text);
+  if (!plan) {
     throw Error::bad_input(fmt::format("`decode-plan`: {} is no plan", quote(text)),
                            "degrees of tp, pp, dp and ep: tp 8, or dp 8 ep 8");
   }
+  q.tp = std::to_string(plan->tensor);
+  q.pp = plan->pipeline;
+  q.dp = plan->data;
+  q.ep = plan->expert;
 }
 
 }  // namespace
@@ -1183,9 +1170,7 @@ std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sourc
   decode.decode_plan.reset();
   decode.decode_hw.reset();
   r->decode = resolve(decode, Workload::serve, sources, Unused::refused);
-  const auto cache = [](const Resolved& of) {
-    return std::get<Generation>(of.work).estimator->setup().execution.kv.name();
-  };
+  const auto cache = [](const Resolved& of) { return of.setup().execution.kv.name(); };
   if (cache(*r) != cache(*r->decode)) {
     throw Error::bad_input(
         fmt::format("`decode-hw`: keys and values of {} are sent to a cache of {}", cache(*r), cache(*r->decode)),

@@ -68,6 +68,8 @@ struct Resolved {
   Workload workload() const { return asked_for; }
   const model::Decoder& model() const { return file.decoder; }
   const hardware::RuntimeProfile* runtime() const { return profile ? &*profile : nullptr; }
+  estimate::Estimator& estimator() const { return *std::get<Generation>(work).estimator; }  // of text and traffic
+  const estimate::Setup& setup() const { return estimator().setup(); }
 };
 
 // What becomes of a field that changes nothing beside the others: in a sweep, where it may at another point, it is

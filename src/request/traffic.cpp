@@ -24,7 +24,7 @@ constexpr const char* kInput = "1024";
 constexpr const char* kOutput = "128";
 constexpr const char* kText = "256";  // of an encoder
 constexpr auto kMade =
-    std::to_array<const char*>({"input", "output", "prefix", "turns", "classes"});  // without a trace
+    std::to_array<const char*>({"input", "output", "prefix", "turns", "think", "classes"});  // without a trace
 
 bool switch_value(std::string_view field, const std::string& text) {
   if (text == "on" || text == "off") return text == "on";
@@ -66,6 +66,9 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine, bool 
   }
   refuse(q.lengths && (!q.concurrency || q.rate || q.trace || q.classes),
          "`lengths` is of a closed loop: `concurrency`, and no `rate`, `trace` or `classes`");
+  refuse(q.think && (!q.rate || q.concurrency || q.turns.value_or(1) == 1),
+         "`think` is of turns of sessions that start at a `rate`, of which `concurrency` holds none back",
+         "`rate` and `turns` beside it");
   refuse(q.prefill_replicas && !q.decode_replicas, "`prefill-replicas`: nothing decodes what they compute",
          "give `decode-replicas` as well");
   refuse(q.decode_replicas && !q.prefill_replicas, "`decode-replicas`: nothing computes the prompts",
@@ -182,8 +185,7 @@ namespace {
 
 void spread_lengths(const Resolved& r, Traffic& t) {
   const serving::Load exact = t.load;
-  const serving::EngineSettings engine =
-      serving::choose_engine(t.engine, std::get<Generation>(r.work).estimator->setup());
+  const serving::EngineSettings engine = serving::choose_engine(t.engine, r.setup());
   const double share = serving::spread_lengths(t.load, engine, r.model().max_position);
   std::vector<std::string> spread;
   if (t.load.input.kind != exact.input.kind) spread.push_back(serving::text_of(exact.input));
@@ -198,13 +200,12 @@ void spread_lengths(const Resolved& r, Traffic& t) {
 // Tokens of images come on top of every prompt, and its share of the tower's time is in the steps that compute it.
 void see_images(const Resolved& r, Traffic& t) {
   if (r.asked.trace) throw Error::bad_input("`images`: a trace says what its requests have", "leave it out");
-  estimate::Estimator& estimator = *std::get<Generation>(r.work).estimator;
   estimate::Scenario one = scenario_of(r.asked, r.model());
-  one.batch = estimator.setup().execution.plan.data;
+  one.batch = r.setup().execution.plan.data;
   t.load.input.more = d(one.image_tokens());
   if (one.images == 0) return;
   estimate::Phase tower;
-  estimator.vision(one, tower);
+  r.estimator().vision(one, tower);
   t.replicas.per_prompt_token = tower.time / t.load.input.mean();
 }
 
@@ -271,6 +272,10 @@ Traffic read_traffic(const Resolved& r) {
   if (q.images.value_or(0) > 0 || q.image_size) see_images(r, t);
   if (q.classes) read_classes(q, encodes, t);
   t.load.turns = q.turns.value_or(1);
+  if (q.think) {
+    t.load.think = parse_seconds(*q.think).value_or(Seconds{});
+    if (!(t.load.think.value > 0)) throw Error::bad_input("`think`: no time: " + quote(*q.think), "`think` 20s");
+  }
   t.load.seed = static_cast<std::uint64_t>(q.seed.value_or(0));
   t.seeds = q.seeds.value_or(1);
   if (q.slo) t.slo = serving::parse_slo(*q.slo);
@@ -302,12 +307,9 @@ Traffic read_traffic(const Resolved& r) {
 
 serving::Deployed deploy(const Resolved& r, const Traffic& traffic, const serving::EngineSettings& settings,
                          std::int64_t tokens) {
-  const auto setup = [](const Resolved& of) -> const estimate::Setup& {
-    return std::get<Generation>(of.work).estimator->setup();
-  };
-  serving::Deployed deployed = serving::deploy(setup(r), settings, traffic.replicas, tokens);
+  serving::Deployed deployed = serving::deploy(r.setup(), settings, traffic.replicas, tokens);
   if (r.decode) {
-    const estimate::Setup& decode = setup(*r.decode);
+    const estimate::Setup& decode = r.decode->setup();
     serving::decode_on(
         deployed, serving::deploy(decode, serving::choose_engine(traffic.engine, decode), traffic.replicas, tokens));
   }

@@ -74,31 +74,38 @@ Type fields_of(Fields<EngineSettings> f) {
 
 Type fields_of(Fields<TrafficSent> f) {
   using T = TrafficSent;
+  using L = serving::Load;
   constexpr auto made = [](const T& t) { return t.trace.empty(); };
+  constexpr auto alike = [](const T& t) { return t.trace.empty() && t.load.classes.empty(); };
   return f.of<&T::trace>("trace", "its file; null: requests were made")
       .when([](const T& t) { return !t.trace.empty(); })
       .of<&T::requests>("requests", "that are sent")
       .of<&T::rate>("requests_per_second", "at which they come; null: as the closed loop lets them, or all at once")
-      .of<&T::burstiness>("burstiness",
-                          "shape of the gamma distribution of their intervals; null: all alike, or not random")
-      .when([](const T& t) { return t.random && std::isfinite(t.burstiness); })
+      .of<&T::load, &L::burstiness>(
+          "burstiness", "shape of the gamma distribution of their intervals; null: all alike, or not random")
+      .when([](const T& t) { return t.endless && std::isfinite(t.load.burstiness); })
       .of<&T::concurrency>("concurrency", "requests under way at most; null: any number")
-      .of<&T::input>("input", "lengths of prompts, as asked for; null: the trace's, or those of `classes`")
-      .when([](const T& t) { return t.trace.empty() && t.classes.empty(); })
-      .of<&T::output>("output", "likewise of what is generated")
-      .when([](const T& t) { return t.trace.empty() && t.classes.empty(); })
-      .of<&T::classes>("classes", "their shares, and lengths in place of these; null: all are alike")
-      .when([](const T& t) { return !t.classes.empty(); })
+      .of("input", "lengths of prompts, as asked for; null: the trace's, or those of `classes`",
+          [](const T& t) { return text_of(t.load.input); })
+      .when(alike)
+      .of("output", "likewise of what is generated", [](const T& t) { return text_of(t.load.output); })
+      .when(alike)
+      .of("classes", "their shares, and lengths in place of these; null: all are alike",
+          [](const T& t) { return text_of(t.load.classes); })
+      .when([](const T& t) { return t.trace.empty() && !t.load.classes.empty(); })
       .of<&T::mean_input>("mean_input_tokens: mean prompt", "of all requests")
       .of<&T::mean_output>("mean_output_tokens: mean output", "likewise")
-      .of<&T::prefix, &serving::Prefix::tokens>("prefix_tokens: shared prefix",
-                                                "at the beginning of prompts that others have as well")
+      .of<&T::load, &L::prefix, &serving::Prefix::tokens>("prefix_tokens: shared prefix",
+                                                          "at the beginning of prompts that others have as well")
       .when(made)
-      .of<&T::prefix, &serving::Prefix::kinds>("prefixes", "of them, which requests choose among")
-      .when([](const T& t) { return t.trace.empty() && t.prefix.tokens > 0; })
-      .of<&T::turns>("turns", "requests of a session")
+      .of<&T::load, &L::prefix, &serving::Prefix::kinds>("prefixes", "of them, which requests choose among")
+      .when([](const T& t) { return t.trace.empty() && t.load.prefix.tokens > 0; })
+      .of<&T::load, &L::turns>("turns", "requests of a session")
       .when(made)
-      .of<&T::seed>("seed", "of what is random, of the first run");
+      .of<&T::load, &L::think>("think_s: time between answer and turn",
+                               "on the mean; null: as `rate` and their order have it")
+      .when([](const T& t) { return t.load.think.value > 0; })
+      .of<&T::load, &L::seed>("seed", "of what is random, of the first run");
 }
 
 Type serving_inputs(Fields<Serving> f) {
@@ -352,7 +359,7 @@ Type fields_of(Fields<Serving> f) {
           [](const S& s) {
             std::vector<SeedMeasured> all;
             for (std::size_t i = 0; i < s.study->seeds.size(); ++i) {
-              all.push_back({s.traffic.seed + i, {&s.study->seeds[i], s.traffic.endless}});
+              all.push_back({s.traffic.load.seed + i, {&s.study->seeds[i], s.traffic.endless}});
             }
             return all;
           })
@@ -451,9 +458,8 @@ std::optional<double> Serving::cost_per_hour() const {
 
 std::optional<double> Serving::cost_per_million(double tokens_per_second) const {
   const std::optional<double> hour = cost_per_hour();
-  constexpr double kMillion = 1e6;
-  constexpr double kHour = 3600;
-  return hour && tokens_per_second > 0 ? std::optional(*hour / (tokens_per_second * kHour) * kMillion) : std::nullopt;
+  if (!hour || !(tokens_per_second > 0)) return std::nullopt;
+  return estimate::cost_per_million<double>(*hour, tokens_per_second);
 }
 
 // In what a step of prompts and one of decode both are it is said of prompts: "new tokens 1024".
@@ -485,25 +491,16 @@ std::vector<ServedBound> Serving::bounds() const { return bounds_at(slo, study->
 
 TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& requests, bool of_trace) {
   TrafficSent t;
+  t.load = load;
   if (of_trace) t.trace = requests.name;
   t.requests = static_cast<std::int64_t>(requests.requests.size());
   // At a rate that was asked for the requests come by its definition: the last one at their number over it.
   if (requests.open) t.rate = load.rate ? load.rate : std::optional(requests.requests_per_second());
   if (t.rate == 0.0) t.rate.reset();
   t.concurrency = requests.concurrency;
-  t.burstiness = load.burstiness;
-  t.random = requests.endless;
   t.endless = requests.endless;
-  if (!of_trace) {
-    t.classes = serving::text_of(load.classes);
-    t.input = serving::text_of(load.input);
-    t.output = serving::text_of(load.output);
-    t.prefix = load.prefix;
-    t.turns = load.turns;
-  }
   t.mean_input = requests.mean_input();
   t.mean_output = requests.mean_output();
-  t.seed = load.seed;
   return t;
 }
 
@@ -603,7 +600,7 @@ std::optional<DayPlan> CapacityResult::day_plan() const {
   const Candidate* k = best();
   if (day.empty() || k == nullptr || k->decode_replicas > 0) return std::nullopt;
   const double hours = day_hours / static_cast<double>(day.size());
-  DayPlan plan;
+  DayPlan plan{.parts = {}, .fixed_cost = {}, .scaled_cost = {}, .start = k->start, .start_formula = k->start_formula};
   if (k->cost_per_hour) plan.scaled_cost = 0;
   for (const double of : day) {
     DayPart part{.from_h = hours * static_cast<double>(plan.parts.size()), .rate = of};
@@ -620,7 +617,7 @@ std::optional<DayPlan> CapacityResult::day_plan() const {
     DayPart& part = plan.parts[i];
     const DayPart& before = plan.parts[(i + plan.parts.size() - 1) % plan.parts.size()];  // of the day before, the last
     const double started = d(std::max<std::int64_t>(0, part.devices - before.devices));
-    part.cost = each * (d(part.devices) * hours + started * scale_time.value / 3600);
+    part.cost = each * (d(part.devices) * hours + started * k->start.value / 3600);
     *plan.scaled_cost += *part.cost;
   }
   return plan;
@@ -740,6 +737,9 @@ Type fields_of(Fields<DayPlan> f) {
   return f
       .of<&D::fixed_cost>("fixed_cost", "of the day, with the replicas of its highest rate; null: no price is known")
       .of<&D::scaled_cost>("scaled_cost", "of the day, with those that each part needs; null likewise")
+      .of<&D::start>("start_s: start of a replica", "paid, before it serves")
+      .of<&D::start_formula>("start_formula", "of a replica that wakes, its terms; null: as given")
+      .when([](const D& p) { return !p.start_formula.empty(); })
       .of<&D::parts>("parts", "of equal length");
 }
 

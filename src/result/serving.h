@@ -69,20 +69,14 @@ Type fields_of(Fields<SeedMeasured> f);
 
 // Of the traffic that was sent.
 struct TrafficSent {
-  std::string trace;  // empty: it was made
+  serving::Load load;  // as asked for
+  std::string trace;   // empty: it was made
   std::int64_t requests = 0;
   std::optional<double> rate;  // none: as the closed loop lets them, or all at once
   std::optional<std::int64_t> concurrency;
-  double burstiness = 1;  // of a rate that was asked for
-  bool random = false;    // the times are
-  bool endless = false;
-  std::string input, output;  // as asked for; empty: the trace's
-  std::string classes;        // empty: all are alike
+  bool endless = false;  // at random times
   double mean_input = 0;
   double mean_output = 0;
-  serving::Prefix prefix;
-  std::int64_t turns = 1;
-  std::uint64_t seed = 0;
 };
 // `load`: that was asked for; `requests`: what it became.
 TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& requests, bool of_trace);
@@ -153,6 +147,8 @@ struct Candidate {
   std::string profile;        // that times its steps
   bool extrapolated = false;  // the profile is not the device's own
   std::int64_t replica_devices = 1;
+  Seconds start{};                           // that a replica takes to
+  std::string start_formula;                 // of what wakes
   std::string decode_hardware, decode_plan;  // of what decodes apart, where these are others; else empty
   // Of what serves the rate; with disaggregation those that decode are apart.
   std::int64_t replicas = 0, decode_replicas = 0;
@@ -204,6 +200,8 @@ struct DayPlan {
   std::vector<DayPart> parts;
   std::optional<double> fixed_cost;
   std::optional<double> scaled_cost;
+  Seconds start{};  // of a replica
+  std::string start_formula;
 };
 
 struct CapacityResult {
@@ -221,7 +219,9 @@ struct CapacityResult {
   std::optional<BreakEven> break_even() const;
   std::vector<double> day;  // rates of equal parts of a day; empty: one rate
   double day_hours = 24;    // that they are together; of a trace as many as it lasts
-  Seconds scale_time = {};  // that a replica takes to start
+  Seconds scale_time = {};  // that a replica takes to start, where it does not
+  bool wakes = false;       // … from sleep, its weights in the host's memory or read from storage at a server's rate
+  std::optional<BytesPerSecond> storage;
   std::optional<DayPlan> day_plan() const;
   const Candidate* best() const {
     return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;

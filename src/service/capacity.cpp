@@ -79,6 +79,12 @@ std::vector<std::string> devices_of(const std::string& text, Sources& sources) {
   return names;
 }
 
+// A fleet dealt to replicas of prompts and of decode, and the rate that no queue of either survives.
+struct Split {
+  std::int64_t prompts = 0, decodes = 0;
+  double ceiling = 0;
+};
+
 // A candidate and all that its simulation needs.
 struct Case {
   Candidate candidate;
@@ -91,25 +97,23 @@ struct Case {
   // its replicas survives.
   bool prompts = false, decodes = false;
   double prompt_ceiling = 0, decode_ceiling = 0;
-  std::int64_t fleet = 0;   // devices of its kind that there are; 0: as many as it takes
-  double likely = 0;        // rate of a replica, by what a queue leaves of the ceiling
-  double alone = kUnknown;  // how far a request by itself exceeds a bound, of what is ruled out by that
+  std::int64_t fleet = 0;         // devices of its kind that there are; 0: as many as it takes
+  std::int64_t decode_fleet = 0;  // … of what decodes on another kind; 0: it shares those
+  std::vector<Split> splits;      // of prompts and decode apart on them
+  double likely = 0;              // rate of a replica, by what a queue leaves of the ceiling
+  double alone = kUnknown;        // how far a request by itself exceeds a bound, of what is ruled out by that
   bool done = false;
   // Rates that a replica does not take: what is beyond its ceiling, and then what simulations showed.
   std::vector<double> missed;
   std::int64_t simulations = 0;
 };
 
-const estimate::Setup& setup_of(const request::Resolved& r) {
-  return std::get<request::Generation>(r.work).estimator->setup();
-}
-const estimate::Setup& setup_of(const Case& c) { return setup_of(*c.resolved); }
 const estimate::Setup& decode_setup_of(const Case& c) {
-  return setup_of(c.resolved->decode ? *c.resolved->decode : *c.resolved);
+  return (c.resolved->decode ? *c.resolved->decode : *c.resolved).setup();
 }
 
 void price(const CapacityResult& result, const Case& c, Candidate& k) {
-  const estimate::Setup& setup = setup_of(c);
+  const estimate::Setup& setup = c.resolved->setup();
   const estimate::Setup& decode = decode_setup_of(c);
   const auto prompts = d(k.replicas * k.replica_devices);
   const auto decodes = d(k.decode_replicas * decode.execution.plan.devices());
@@ -151,6 +155,23 @@ std::optional<result::ApiPrice> read_price(const std::string& text) {
                           request::number_value("`api-price`", parts[1], 0, kMost)};
 }
 
+// Of one kind of devices those that leave none over for another replica, by the number of prompts'.
+std::vector<Split> splits_of(const Case& prompts, const Case& decodes, std::int64_t decode_fleet) {
+  const std::int64_t each = decode_setup_of(decodes).execution.plan.devices();
+  std::vector<Split> all;
+  for (std::int64_t n = 1; n * prompts.candidate.replica_devices <= prompts.fleet; ++n) {
+    const std::int64_t left = prompts.fleet - n * prompts.candidate.replica_devices;
+    const std::int64_t beside = (decode_fleet > 0 ? decode_fleet : left) / each;
+    if (beside == 0) break;
+    if (!all.empty() && all.back().decodes == beside) all.pop_back();
+    all.push_back({n, beside, std::min(d(n) * prompts.prompt_ceiling, d(beside) * decodes.decode_ceiling)});
+  }
+  return all;
+}
+Split widest(const std::vector<Split>& splits) {
+  return splits.empty() ? Split() : *std::ranges::max_element(splits, {}, &Split::ceiling);
+}
+
 // So many replicas at least share the rate at less than `missed` each.
 std::int64_t sharing(double rate, double missed) {
   return static_cast<std::int64_t>(std::floor(rate / missed * (1 + 1e-9))) + 1;
@@ -160,8 +181,10 @@ std::int64_t sharing(double rate, double missed) {
 double bound(const CapacityResult& result, const Case& c, double missed, Candidate& k) {
   k.replica_devices = c.candidate.replica_devices;
   if (result.minimise == result::Minimise::rate) {  // all that there are
-    k.replicas = c.fleet / k.replica_devices;
-    k.requests_per_second = missed * d(k.replicas);
+    const Split split = c.apart ? widest(c.splits) : Split{c.fleet / k.replica_devices, 0, 0};
+    k.replicas = split.prompts;
+    k.decode_replicas = split.decodes;
+    k.requests_per_second = c.apart ? missed : missed * d(k.replicas);
   } else if (c.apart) {
     k.replicas = sharing(result.rate, c.prompt_ceiling);
     k.decode_replicas = sharing(result.rate, c.decode_ceiling);
@@ -222,6 +245,19 @@ void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trac
   load.extends = false;
 }
 
+// A replica whose engine sleeps: its weights wait in the host's memory (vLLM's level 1) and come over each device's
+// link, or they come from what stores them for the whole server (level 2).
+void wake(const CapacityResult& result, const estimate::Setup& setup, Bytes weights, Candidate& k) {
+  const auto& link = setup.device->host_link;
+  if (!result.storage && !link)
+    throw Error::bad_input(fmt::format("`scale-time` wake: {} has no link to a host", k.hardware), "`scale-time` 60s");
+  const std::int64_t sharers = result.storage ? std::min(k.replica_devices, setup.cluster.devices_per_node) : 1;
+  const BytesPerSecond rate = result.storage ? *result.storage : link->per_direction;
+  k.start = weights * d(sharers) / rate;
+  k.start_formula = fmt::format("{} x {} of weights / {} of {}", sharers, format_bytes(weights), format_bandwidth(rate),
+                                result.storage ? "storage" : "the host's link");
+}
+
 void screen(const CapacityResult& result, Sources& sources, const Request& request,
             const std::shared_ptr<const serving::Trace>& trace, Case& c) {
   Candidate& k = c.candidate;
@@ -230,7 +266,7 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
     c.resolved = request::resolve_serving(request, sources);
     c.traffic = request::read_traffic(*c.resolved);
     if (trace) send(c.traffic.load, trace);
-    const estimate::Setup& setup = setup_of(c);
+    const estimate::Setup& setup = c.resolved->setup();
     k.hardware = setup.device->name;
     k.plan = graph::to_text(setup.execution.plan);
     k.weights = setup.execution.weights.name;
@@ -251,6 +287,8 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
       throw Error::infeasible(fmt::format("takes {} devices, and there are {}", k.replica_devices, c.fleet), "");
     }
     c.deployed = request::deploy(*c.resolved, c.traffic, serving::choose_engine(c.traffic.engine, setup), tokens);
+    k.start = result.scale_time;
+    if (result.wakes) wake(result, setup, c.deployed->kv.weights, k);
     k.binding = serving::Binding::length;
     requests_of(c.traffic, c.traffic.load.seed, c.resolved->model(), c.deployed->settings);
     k.engine = std::string(name(c.deployed->settings.kind));
@@ -273,9 +311,12 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
       c.alone = excess_alone(closed, result.slo, c.traffic.load.output.mean());
       return;
     }
-    k.ceiling = closed.ceiling;
-    c.missed = {closed.ceiling};
-    c.likely = likely_rate(closed, result.slo);
+    // Of a fleet that is dealt to both kinds the ceiling is that of all.
+    if (c.apart) c.splits = splits_of(c, c, c.decode_fleet);
+    k.ceiling = c.apart && c.fleet > 0 ? widest(c.splits).ceiling : closed.ceiling;
+    if (k.ceiling <= 0) throw Error::infeasible("the fleet has no room for replicas of both kinds", "");
+    c.missed = {k.ceiling};
+    c.likely = likely_rate(closed, result.slo) * (k.ceiling / closed.ceiling);
   } catch (const Error& error) {
     c.error = error;
     k.why = error.diagnostics().front().message;
@@ -383,6 +424,40 @@ void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>
   }
 }
 
+// The split of a fleet that takes the highest rate: from the one that no queue survives longest to those beside it, by
+// ever smaller steps, as prompts hold back the ones and decode the others. What cannot be better is left out.
+void search_splits(const CapacityResult& result, Case& c, const std::function<bool()>& worthwhile,
+                   const std::atomic<bool>* stop) {
+  Candidate& k = c.candidate;
+  const std::vector<Split>& splits = c.splits;
+  const auto better = [&](std::size_t i) {
+    const Split& split = splits[i];
+    if (stopped(stop) || split.ceiling <= k.requests_per_second) return false;
+    serving::Deployed deployed = *c.deployed;
+    deployed.deployment.pool.replicas *= split.prompts;
+    deployed.deployment.decode->replicas *= split.decodes;
+    const auto goes_on = [&](double missed) { return missed > k.requests_per_second; };
+    const serving::Capacity found =
+        serving::max_rate(deployed, c.traffic.load, result.slo, {.worthwhile = goes_on, .stop = stop});
+    c.simulations += found.simulations;
+    if (k.replicas > 0 && found.requests_per_second <= k.requests_per_second) return false;
+    k.replicas = split.prompts;
+    k.decode_replicas = split.decodes;
+    k.requests_per_second = k.max_requests_per_second = found.requests_per_second;
+    k.binding = found.binding;
+    k.cause = found.cause;
+    k.at = found.at;
+    return true;
+  };
+  auto at = static_cast<std::size_t>(std::ranges::max_element(splits, {}, &Split::ceiling) - splits.begin());
+  better(at);
+  for (std::size_t step = std::max<std::size_t>(1, splits.size() / 8); step > 0; step /= 2) {
+    while (at + step < splits.size() && better(at + step)) at += step;
+    while (at >= step && better(at - step)) at -= step;
+  }
+  k.meets = k.requests_per_second > 0 && worthwhile();
+}
+
 // Every combination of the lists of a request; what serves prompts and decode apart is another.
 class Search {
  public:
@@ -404,7 +479,7 @@ class Search {
  private:
   void read();
   void read_fleet();
-  void read_day();
+  void read_day(const serving::Trace& all);
   struct Shape {
     Text tp;
     std::int64_t pp, dp, ep;
@@ -412,7 +487,7 @@ class Search {
   std::vector<Shape> shapes(const std::string& hw, std::int64_t most);
   std::vector<Text> weights(const std::string& hw);
   void list_cases();
-  void add_case(Request one, const Text& engine, bool apart);
+  void add_case(Request one, const Text& engine, bool apart, std::int64_t there_are);
   void screen_all();
   void pair_pools();
   void order();
@@ -456,7 +531,10 @@ void Search::read() {
     throw Error::bad_input("`dp` auto chooses what shares the experts, and stages", "leave out `ep` and `pp`");
   }
   const bool traced = query_.day == "trace";
-  if (traced) read_day();
+  if (traced && !q.trace) throw Error::bad_input("`day` trace: of which trace", "`trace` FILE, or rates: 2,1,1,4,9,7");
+  const std::int64_t most = q.requests.value_or(kTraced);
+  serving::Trace trace = q.trace ? serving::load_trace(*q.trace, traced ? 0 : most) : serving::Trace();
+  if (traced) read_day(trace);
   for (const std::string& part : parts_of(traced ? "" : query_.day)) {
     constexpr double kMost = 1e6;
     result_.day.push_back(request::number_value("`day`", part, 0, kMost));
@@ -466,12 +544,17 @@ void Search::read() {
     throw Error::bad_input("`day`: the highest of its rates is what is to be served",
                            "rates of which one is above 0, without `rate` and `fleet`");
   }
-  if (!query_.scale_time.empty()) {
-    const std::optional<Seconds> time = parse_seconds(query_.scale_time);
+  if (const std::string& text = query_.scale_time; !text.empty()) {
+    constexpr std::string_view kStored = "wake:";
     const double part = result_.day_hours / std::max(1.0, d(std::ssize(result_.day)));
-    if (!time || time->value < 0 || result_.day.empty() || time->value > part * 3600) {
+    result_.wakes = text == "wake" || text.starts_with(kStored);
+    if (text.starts_with(kStored)) result_.storage = parse_bytes_per_second(text.substr(kStored.size()));
+    const std::optional<Seconds> time = result_.wakes ? Seconds{} : parse_seconds(text);
+    if (!time || time->value < 0 || result_.day.empty() || time->value > part * 3600 ||
+        (text.starts_with(kStored) && !(result_.storage && result_.storage->value > 0))) {
       throw Error::bad_input("`scale-time` is a time, of a `day`, and no longer than one of its parts",
-                             "`day` 2,1,1,4,9,7 and `scale-time` 180s");
+                             "`day` 2,1,1,4,9,7 and `scale-time` 180s, wake (weights wait in the host's memory) or "
+                             "wake:7GB/s (of a server's storage)");
     }
     result_.scale_time = *time;
   }
@@ -489,7 +572,7 @@ void Search::read() {
   }
   for (const std::string& engine : parts_of(q.engine.value_or(""))) serving::parse_engine_kind(engine);
   if (!q.trace) return;
-  serving::Trace trace = serving::load_trace(*q.trace, q.requests.value_or(kTraced));
+  trace = serving::first_of(trace, most);
   if (sources_.model(*q.model).decoder.encoder) serving::read_alone(trace);
   trace_ = std::make_shared<const serving::Trace>(std::move(trace));
   result_.notes = trace_->notes;
@@ -498,12 +581,9 @@ void Search::read() {
 }
 
 // The hours of a trace with times: how many requests come in each.
-void Search::read_day() {
+void Search::read_day(const serving::Trace& all) {
   constexpr double kHour = 3600;
   constexpr double kMostHours = 24 * 31;
-  const Request& q = query_.request;
-  if (!q.trace) throw Error::bad_input("`day` trace: of which trace", "`trace` FILE, or rates: 2,1,1,4,9,7");
-  const serving::Trace all = serving::load_trace(*q.trace, 0);
   const std::vector<serving::Request>& sent = all.workload.requests;
   const Seconds begin = sent.front().sent;
   const double span = (sent.back().sent - begin).value;
@@ -530,8 +610,6 @@ void Search::read_fleet() {
   result_.minimise = result::Minimise::rate;
   if (q.rate) throw Error::bad_input("`fleet` asks for the highest rate, and `rate` says one", "leave one of them out");
   if (q.hw) throw Error::bad_input("`fleet` and `hw` both name devices", "leave out `hw`");
-  if (query_.disaggregated)
-    throw Error::bad_input("`fleet`: prompts and decode apart are searched for a rate", "`rate`");
   for (const std::string& part : parts_of(query_.fleet)) {
     const std::size_t x = part.find('x');
     const auto count = x == std::string::npos ? std::nullopt : parse_int(part.substr(0, x));
@@ -633,9 +711,8 @@ void Search::list_cases() {
           one.ep = degree(shape.ep);
           one.weights = scheme;
           if (!one.rate) one.rate = result_.rate > 0 ? result_.rate : 1;  // any: the highest is looked for
-          add_case(one, engine, false);
-          cases_.back().fleet = there_are;
-          if (query_.disaggregated) add_case(std::move(one), engine, true);
+          add_case(one, engine, false, there_are);
+          if (query_.disaggregated) add_case(std::move(one), engine, true, there_are);
         }
       }
     }
@@ -643,7 +720,7 @@ void Search::list_cases() {
   if (cases_.empty()) throw Error::bad_input("`hw`: no device is named", "`hw` h100-sxm,h200-sxm, or all");
 }
 
-void Search::add_case(Request one, const Text& engine, bool apart) {
+void Search::add_case(Request one, const Text& engine, bool apart, std::int64_t there_are) {
   one.engine = engine;
   one.trace.reset();
   one.devices.reset();  // of all replicas
@@ -654,6 +731,7 @@ void Search::add_case(Request one, const Text& engine, bool apart) {
     if (one.dp.value_or(1) == 1) one.router.reset();
   }
   cases_.emplace_back().apart = apart;
+  cases_.back().fleet = there_are;
   Candidate& k = cases_.back().candidate;
   k.hardware = *one.hw;
   k.plan = one.tp ? "tp " + *one.tp : "";
@@ -689,22 +767,31 @@ void Search::pair_pools() {
     price(result_, c, k);
     return value_of(k);
   };
+  const auto other_kind = [&](std::size_t i, std::size_t j) {
+    return cases_[i].candidate.request.hw == cases_[j].candidate.request.hw ? 0 : cases_[j].fleet;
+  };
   double one_plan = kUnknown;
   std::vector<double> for_prompts(cases_.size(), kUnknown), for_decode(cases_.size(), kUnknown);
+  const auto value_of_both = [&](std::size_t i, std::size_t j) {
+    if (fleet_.empty() || !cases_[i].prompts || !cases_[j].decodes) return for_prompts[i] + for_decode[j];
+    const double rate = widest(splits_of(cases_[i], cases_[j], other_kind(i, j))).ceiling;
+    return rate > 0 ? -rate : kUnknown;
+  };
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     const Case& c = cases_[i];
     if (c.prompts) for_prompts[i] = value(c, c.prompt_ceiling);
     if (c.decodes) for_decode[i] = value(c, c.decode_ceiling);
-    one_plan = std::min(one_plan, for_prompts[i] + for_decode[i]);
+    one_plan = std::min(one_plan, value_of_both(i, i));
   }
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     for (std::size_t j = 0; j < cases_.size(); ++j) {
-      const double both = for_prompts[i] + for_decode[j];
+      const double both = value_of_both(i, j);
       if (i == j || !(both < one_plan)) continue;
       const Candidate& one = cases_[i].candidate;
       const Candidate& other = cases_[j].candidate;
-      const bool alike = one.weights == other.weights && one.engine == other.engine &&
-                         setup_of(cases_[i]).execution.kv.name() == setup_of(cases_[j]).execution.kv.name();
+      const bool alike =
+          one.weights == other.weights && one.engine == other.engine &&
+          cases_[i].resolved->setup().execution.kv.name() == cases_[j].resolved->setup().execution.kv.name();
       if (alike) pairs.push_back({both, i, j});
     }
   }
@@ -721,7 +808,8 @@ void Search::pair_pools() {
     }
     one.decode_plan = plan;
     const Text engine = one.engine;
-    add_case(std::move(one), engine, true);
+    add_case(std::move(one), engine, true, cases_[pair.prompts].fleet);
+    cases_.back().decode_fleet = other_kind(pair.prompts, pair.decodes);
   }
   in_parallel(pairs.size(), query_.threads, [&](std::size_t i) {
     if (!stopped(stop_)) screen(result_, sources_, requests_[first + i], trace_, cases_[first + i]);
@@ -743,7 +831,9 @@ bool Search::search(Case& c) {
   const auto worthwhile = [&] { return !far(least(result_, c)); };
   if (k.ceiling <= 0 || !worthwhile()) return true;
   try {
-    if (c.apart) {
+    if (c.apart && c.fleet > 0) {
+      search_splits(result_, c, worthwhile, stop_);
+    } else if (c.apart) {
       search_apart(result_, c, stop_);
     } else {
       search_replicas(result_, c, worthwhile, stop_);
@@ -757,7 +847,7 @@ bool Search::search(Case& c) {
   if (stopped(stop_)) return false;  // a run that ended early says nothing
   k.simulated = !c.error;
   if (k.meets) price(result_, c, k);
-  const std::int64_t there_are = c.fleet > 0 ? c.fleet : query_.request.devices.value_or(k.devices);
+  const std::int64_t there_are = c.fleet > 0 ? c.fleet + c.decode_fleet : query_.request.devices.value_or(k.devices);
   if (k.meets && k.devices > there_are) {
     k.meets = false;
     k.why = fmt::format("takes {} devices, and there are {}", k.devices, there_are);

@@ -31,7 +31,7 @@ struct CapacityQuery {
   std::string fleet = {};
   // Rates of equal parts of a day, "2,1,1,4,9,7", or "trace": of its hours. The highest is what is to be served.
   std::string day = {};
-  std::string scale_time = {};  // "180s": that a replica takes to start, paid and of no use
+  std::string scale_time = {};  // "180s": that a replica takes to start, paid and of no use; "wake", "wake:7GB/s"
   std::string api_price = {};   // "0.27,1.10": of a million tokens in and out, that own devices are held against
   bool disaggregated = false;   // prompts and decode on replicas of their own as well
   result::Minimise minimise = result::Minimise::cost;

@@ -47,16 +47,12 @@ void describe_steps(estimate::Estimator& prompts, estimate::Estimator& decodes, 
                   {"decode", decode ? decode : band_of(decodes, result.prompts, "decode", false)}};
 }
 
-estimate::Estimator& estimator_of(const request::Resolved& r) {
-  return *std::get<request::Generation>(r.work).estimator;
-}
-
 }  // namespace
 
 Served::Served(const request::Request& request, request::Sources& sources, const ServeOptions& options)
     : resolved_(request::resolve_serving(request, sources)), traffic_(request::read_traffic(*resolved_)) {
-  estimate::Estimator& estimator = estimator_of(*resolved_);
-  estimate::Estimator& decodes = resolved_->decode ? estimator_of(*resolved_->decode) : estimator;
+  estimate::Estimator& estimator = resolved_->estimator();
+  estimate::Estimator& decodes = resolved_->decode ? resolved_->decode->estimator() : estimator;
   const estimate::Setup& setup = estimator.setup();
   const serving::EngineSettings settings = serving::choose_engine(traffic_.engine, setup);
   const auto sent = [&](std::uint64_t seed) { return requests_of(traffic_, seed, resolved_->model(), settings); };
@@ -129,7 +125,7 @@ double highest_rate(request::Request request, request::Sources& sources, const s
   request.rate = 1;  // any
   const std::unique_ptr<request::Resolved> resolved = request::resolve_serving(request, sources);
   const request::Traffic traffic = request::read_traffic(*resolved);
-  const serving::EngineSettings settings = serving::choose_engine(traffic.engine, estimator_of(*resolved).setup());
+  const serving::EngineSettings settings = serving::choose_engine(traffic.engine, resolved->setup());
   const serving::Workload sent = requests_of(traffic, traffic.load.seed, resolved->model(), settings);
   const serving::Deployed deployed =
       request::deploy(*resolved, traffic, settings, std::llround(sent.mean_input() + sent.mean_output()));

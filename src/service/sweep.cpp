@@ -318,7 +318,7 @@ void Sweep::Evaluator::load_setup_once() {
     for (std::size_t i = 0; i < outer; ++i) set_axis(i);
     refuse_beside(request_, false);
     take(resolve_setup(request_, sweep_.sources_, request::Unused::taken));
-    generation_.emplace(std::get<request::Generation>(setup_->work).estimator->setup());
+    generation_.emplace(setup_->setup());
   } catch (const std::exception& error) {
     setup_error_ = sweep_.error_text(error);
   }

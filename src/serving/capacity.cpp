@@ -1,6 +1,7 @@
 #include "serving/capacity.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -11,13 +12,7 @@ namespace llmperf::serving {
 namespace {
 
 Binding binding_of(Metric metric) {
-  switch (metric) {
-    case Metric::ttft: return Binding::ttft;
-    case Metric::tpot: return Binding::tpot;
-    case Metric::itl: return Binding::itl;
-    case Metric::e2e: break;
-  }
-  return Binding::e2e;
+  return std::array{Binding::ttft, Binding::tpot, Binding::itl, Binding::e2e}.at(static_cast<std::size_t>(metric));
 }
 
 // The bound that is exceeded most.
@@ -148,7 +143,9 @@ Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hast
     // Time in the queue does not count: where that grows there is no end of it.
     // What is over with its first token has no such time: its queue is looked at for seconds.
     constexpr double kSeconds = 5;
-    const double life = load.output.mean() > 1 ? kLives * (v.summary.e2e.mean - v.summary.ttft.mean) : kSeconds;
+    const double thinks = load.think.value * d(load.turns);  // of a session, which is under way as well
+    const double lives = kLives * (v.summary.e2e.mean - v.summary.ttft.mean + thinks);
+    const double life = load.output.mean() > 1 ? lives : kSeconds;
     const double wanted = *load.rate * life;
     constexpr double kNearly = 1.25;
     if (std::min(wanted, kMost) <= kNearly * d(v.requests)) return v;

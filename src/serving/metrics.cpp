@@ -118,13 +118,7 @@ std::string text_of(const Slo& slo) {
 }
 
 const Distribution& Summary::of(Metric metric) const {
-  switch (metric) {
-    case Metric::ttft: return ttft;
-    case Metric::tpot: return tpot;
-    case Metric::itl: return itl;
-    case Metric::e2e: break;
-  }
-  return e2e;
+  return *std::array{&ttft, &tpot, &itl, &e2e}.at(static_cast<std::size_t>(metric));
 }
 
 std::optional<double> Summary::value(const Bound& b) const {
@@ -157,6 +151,7 @@ double queue_growth(const Run& run) {
     sent.push_back(r.sent.value);
     if (r.ended) ended.push_back(r.last.value);
   }
+  std::ranges::sort(sent);
   std::ranges::sort(ended);
   if (run.interrupted) {  // of those that would have been sent later nothing is known
     const double now = ended.empty() ? 0 : ended.back();

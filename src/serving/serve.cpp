@@ -187,7 +187,6 @@ Deployed deploy(const estimate::Setup& setup, const EngineSettings& settings, co
                              "say `kv-link`");
     deployment.transfer = {.per_token = deployment.transfer.per_token,
                            .rate = BytesPerSecond{link->value * d(plan.devices())},
-                           .latency = replicas.kv_latency,
                            .per_layer = replicas.kv_per_layer,
                            .layers = setup.execution.model->num_layers()};
     d_.decode_devices = replicas.decode.value_or(1) * plan.devices();

@@ -42,7 +42,6 @@ struct Replicas {
   std::optional<std::int64_t> prefill, decode;  // disaggregated: of each kind
   Router router = Router::least_loaded;
   std::optional<BytesPerSecond> kv_link;  // of a device, one way; none: the network's, else the interconnect's
-  Seconds kv_latency{};
   bool kv_per_layer = false;
   std::vector<KvTier> tiers = {};
   Seconds per_prompt_token{};  // of what a prompt has beside the language model: a tower that sees its images

@@ -410,6 +410,7 @@ class Simulation {
       run_.replicas += deployment.decode->replicas;
     }
     sequences_.resize(workload.requests.size() * (deployment.decode ? 2 : 1));
+    turns_.resize(workload.requests.size());
   }
 
   Run run() {
@@ -417,10 +418,11 @@ class Simulation {
     const std::size_t requests = workload_->requests.size();
     const std::size_t at_once = workload_->concurrency ? static_cast<std::size_t>(*workload_->concurrency) : requests;
     // In a closed loop those that are let go are sent; in an open one each at its time, if the loop lets it.
-    while (sent_ < std::min(at_once, requests)) send(workload_->open ? workload_->requests[sent_].sent.value : 0.0);
+    while (sent_ < std::min(at_once, requests)) send(0);
     // What ends at one replica may send something to another.
     const bool pooled = std::ranges::any_of(deployment_->pool.tiers, &KvTier::shared);
-    const bool coupled = all_.size() > 1 && (workload_->concurrency || deployment_->decode || pooled);
+    const bool follow = std::ranges::any_of(workload_->requests, [](const Request& r) { return r.after >= 0; });
+    const bool coupled = all_.size() > 1 && (workload_->concurrency || deployment_->decode || pooled || follow);
     std::vector<Sequence*> ended;
     std::int64_t events = 0;
     while (true) {
@@ -462,11 +464,14 @@ class Simulation {
  private:
   struct Arrival {
     double at = 0;
-    std::int64_t order = 0;
     std::int32_t request = 0;
     bool operator<(const Arrival& other) const {  // the queue's top is the largest
-      return at != other.at ? at > other.at : order > other.order;
+      return at != other.at ? at > other.at : request > other.request;
     }
+  };
+  struct Turn {
+    double over = kNever;    // when it ended
+    std::int32_t next = -1;  // of its session, that waits for it
   };
 
   void add_pool(const Pool& pool, std::int32_t first, std::vector<Replica*>& list) {
@@ -519,16 +524,28 @@ class Simulation {
     }
   }
 
-  // Into the engine once the front end is done with it.
+  // The next one, or of a session whose last turn has no answer yet, once it has; its place in the loop is taken.
   void send(double now) {
-    const auto request = static_cast<std::int32_t>(sent_);
-    Served& r = run_.requests[sent_];
-    if (workload_->open) {
-      now = std::max(now, workload_->requests[sent_].sent.value);
+    const auto request = static_cast<std::int32_t>(sent_++);
+    const std::int32_t before = workload_->requests[static_cast<std::size_t>(request)].after;
+    Turn* last = before < 0 ? nullptr : &turns_[static_cast<std::size_t>(before)];
+    if (last != nullptr && last->over == kNever) {
+      last->next = request;
+    } else {
+      go(request, now);
     }
-    r.sent = Seconds{now};
-    arrivals_.push({now + deployment_->pool.settings.frontend.value, static_cast<std::int64_t>(sent_), request});
-    ++sent_;
+  }
+  // Into the engine once the front end is done with it.
+  void go(std::int32_t request, double now) {
+    const Request& r = workload_->requests[static_cast<std::size_t>(request)];
+    double at = r.sent.value;
+    if (r.after >= 0) {
+      const auto before = static_cast<std::size_t>(r.after);
+      at += turns_[before].over - workload_->requests[before].sent.value;
+    }
+    if (workload_->open) now = std::max(now, at);
+    run_.requests[static_cast<std::size_t>(request)].sent = Seconds{now};
+    arrivals_.push({now + deployment_->pool.settings.frontend.value, request});
   }
 
   void arrive(const Arrival& arrival) {
@@ -537,7 +554,7 @@ class Simulation {
     if (most && replica.waiting() >= *most) {
       Served& served = run_.requests[static_cast<std::size_t>(arrival.request)];
       served.rejected = true;
-      over(served, arrival.at);
+      over(arrival.request, arrival.at);
       return;
     }
     Sequence& s = sequences_[static_cast<std::size_t>(arrival.request)];
@@ -569,19 +586,22 @@ class Simulation {
     Served& served = run_.requests[static_cast<std::size_t>(s.request)];
     served.ended = true;
     run_.end = std::max(run_.end, served.last);
-    over(served, s.last.value);
+    over(s.request, s.last.value);
   }
-  // Ended or rejected: of a closed loop the next one is sent.
-  void over(const Served& served, double now) {
+  // Ended or rejected: the next turn is sent, and of a closed loop the next request.
+  void over(std::int32_t request, double now) {
+    const auto at = static_cast<std::size_t>(request);
     ++done_;
-    if (options_->goes_on && !options_->goes_on(served)) enough_ = true;
+    if (options_->goes_on && !options_->goes_on(run_.requests[at])) enough_ = true;
+    turns_[at].over = now;
+    if (turns_[at].next >= 0) go(turns_[at].next, now);
     if (sent_ < workload_->requests.size()) send(now);
   }
 
   // Of the replicas of a pool.
   Replica& choose(const std::vector<Replica*>& pool, std::int32_t request) {
     if (pool.size() == 1) return *pool.front();
-    if (deployment_->router == Router::round_robin) return *pool[turns_[&pool == &prompts_ ? 0 : 1]++ % pool.size()];
+    if (deployment_->router == Router::round_robin) return *pool[dealt_[&pool == &prompts_ ? 0 : 1]++ % pool.size()];
     // Requests that are there; or what Dynamo's router adds up: blocks of prompts that are still to be computed, this
     // one's among them, and blocks of those that run.
     const auto load = [&](const Replica& r) {
@@ -618,7 +638,8 @@ class Simulation {
   std::size_t sent_ = 0;
   std::size_t done_ = 0;
   bool enough_ = false;
-  std::array<std::size_t, 2> turns_ = {};  // of prompts and of decode
+  std::array<std::size_t, 2> dealt_ = {};  // to replicas of prompts and of decode
+  std::vector<Turn> turns_;                // requests as those of sessions
 };
 
 }  // namespace

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -53,15 +55,6 @@ const Columns* column_of(std::string_view name) {
 
 constexpr std::int64_t kTokensOfBlock = 16;  // of Qwen-Bailian's blocks, and of those that token ids are put into
 
-// Days from 1970-01-01 (H. Hinnant, chrono-compatible low-level date algorithms).
-std::int64_t days(std::int64_t y, std::int64_t m, std::int64_t day) {
-  y -= m <= 2 ? 1 : 0;
-  const std::int64_t era = y / 400;
-  const std::int64_t of_era = y - era * 400;
-  const std::int64_t of_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
 // "2023-11-16 18:17:03.9799600", with a T for the blank and a Z or +00:00 behind it, if you like.
 std::optional<double> date_seconds(std::string_view text) {
   for (const std::string_view zone : {"Z", "+00:00"}) {
@@ -82,8 +75,10 @@ std::optional<double> date_seconds(std::string_view text) {
   const auto year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2),
              minute = number(14, 2), second = number(17, 2);
   if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  if (*month < 1 || *month > 12 || *day < 1 || *day > 31 || *hour > 23 || *minute > 59 || *second > 60)
-    return std::nullopt;
+  const std::chrono::year_month_day date(std::chrono::year(static_cast<int>(*year)),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day)));
+  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
   double fraction = 0;
   if (text.size() > 19) {
     if (text[19] != '.') return std::nullopt;
@@ -94,7 +89,8 @@ std::optional<double> date_seconds(std::string_view text) {
       unit /= 10;
     }
   }
-  return d(days(*year, *month, *day) * 86400 + *hour * 3600 + *minute * 60 + *second) + fraction;
+  const std::int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  return d(days * 86400 + *hour * 3600 + *minute * 60 + *second) + fraction;
 }
 
 // A row as it was found; the places are for messages.
@@ -348,15 +344,16 @@ class Reader {
       end = std::min(end + hash_tokens_, r.input);
       w.segments.push_back({mixed(hash + 1) >> 3, end});
     }
-    if (row.hashes.empty() && row.fields[kSession]) {
+    if (row.fields[kSession]) {
+      const auto [said, first] = said_.try_emplace(row.fields[kSession]->text);
+      auto& [known, id, last] = said->second;
+      r.after = first ? -1 : last;
+      last = static_cast<std::int32_t>(w.requests.size());
+      r.session = row.hashes.empty();
       // A turn that is no longer than what was said before is not its continuation.
-      const auto [said, first] = said_.try_emplace(row.fields[kSession]->text, 0, sessions_);
-      if (first) ++sessions_;
-      auto& [known, id] = said->second;
-      if (r.input < known) id = sessions_++;
+      if (r.session && (first || r.input < known)) id = sessions_++;
+      if (r.session) w.segments.push_back({mixed(id + 1) >> 3, r.input});
       known = r.input + r.output;
-      w.segments.push_back({mixed(id + 1) >> 3, r.input});
-      r.session = true;
     }
     r.segments = static_cast<std::int32_t>(w.segments.size()) - r.first_segment;
     w.requests.push_back(r);
@@ -368,7 +365,8 @@ class Reader {
   Trace trace_;
   double first_ = 0;
   std::int64_t hash_tokens_ = 512;
-  std::unordered_map<std::string, std::pair<std::int64_t, std::uint64_t>> said_;  // tokens, and an id, by session
+  // By session tokens, an id, and the last request.
+  std::unordered_map<std::string, std::tuple<std::int64_t, std::uint64_t, std::int32_t>> said_;
   std::uint64_t sessions_ = 0;
   std::set<std::string> passed_over_;  // columns
   std::int64_t conversations_ = 0, left_out_ = 0;
@@ -390,8 +388,7 @@ Trace load_trace(const std::string& path, std::int64_t most) {
 
 Trace first_of(const Trace& trace, std::int64_t most) {
   const Workload& all = trace.workload;
-  Trace part;
-  part.timed = trace.timed;
+  Trace part{.workload = {}, .timed = trace.timed, .notes = trace.notes};
   part.workload.name = all.name;
   const auto n = std::min(all.requests.size(), static_cast<std::size_t>(most));
   part.workload.requests.assign(all.requests.begin(), all.requests.begin() + static_cast<std::ptrdiff_t>(n));
@@ -424,6 +421,9 @@ Workload sent_as(Trace trace, const Load& load) {
   Workload w = std::move(trace.workload);
   w.concurrency = load.concurrency;
   w.open = trace.timed && !load.concurrency;
+  if (trace.timed && (w.open || load.rate)) {  // times that were recorded are those at which turns were sent
+    for (Request& r : w.requests) r.after = -1;
+  }
   if (!load.rate) {
     if (trace.timed || load.concurrency) return w;
     throw Error::bad_input(fmt::format("{} has lengths and no times", w.name), "say `rate` or `concurrency`");

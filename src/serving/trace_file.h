@@ -6,7 +6,8 @@
 // hash_ids say which blocks of the prompt others have as well, of 512 tokens (Mooncake, FAST '25) or of 16
 // (Qwen-Bailian, with chat_id); input_tok_ids (LLMServingSim) say it of every token. ShareGPT's conversations are
 // texts, whose tokens are estimated. Columns that are not known are named in the notes. Turns of one session begin with
-// what was said before where they are long enough for it.
+// what was said before where they are long enough for it, and where the trace has no times are sent once that was
+// answered.
 #pragma once
 
 #include <cstdint>

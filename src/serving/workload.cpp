@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kPrefixIds = std::uint64_t{1} << 62;  // ids that are no request's or session's
 constexpr std::uint64_t kSessionIds = std::uint64_t{1} << 61;
 
-enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes, classes };
+enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes, classes, thinks };
 
 [[noreturn]] void refuse_lengths(std::string_view field, std::string_view text) {
   throw Error::bad_input(fmt::format("`{}`: {} is no length in tokens", field, quote(text)),
@@ -176,6 +176,18 @@ std::string text_of(const std::vector<TrafficClass>& classes) {
   return join(parts, ", ");
 }
 
+std::string text_of(const Load& load, std::string_view between) {
+  std::string text = text_of(load.classes);
+  if (load.classes.empty()) {
+    text = fmt::format("{} tokens in, {} out", text_of(load.input), text_of(load.output));
+    const Prefix& p = load.prefix;
+    const std::string kinds = p.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", p.kinds);
+    if (p.tokens > 0) text += fmt::format("{}{} tokens of the prompt {}", between, format_count(d(p.tokens)), kinds);
+  }
+  if (load.turns > 1) text += fmt::format("{}sessions of {} turns", between, load.turns);
+  return load.think.value > 0 ? text + fmt::format(" {} after an answer", format_seconds(load.think)) : text;
+}
+
 Workload make_workload(const Load& load) {
   if (load.trace) return sent_as(first_of(*load.trace, load.requests), load);
   Workload w;
@@ -203,6 +215,10 @@ Workload make_workload(const Load& load) {
   };
   const TrafficClass alike{.input = load.input, .output = load.output, .prefix = load.prefix};
   double now = 0;
+  const auto interval = [&](Random& random) {
+    return std::isinf(load.burstiness) ? 1 : random.gamma(load.burstiness) / load.burstiness;
+  };
+  const bool thinks = load.think.value > 0;
   struct Said {
     std::int64_t tokens = 0;
     Segment prefix = {};
@@ -211,10 +227,11 @@ Workload make_workload(const Load& load) {
   std::vector<Said> said;  // in each session so far
   const std::int64_t sessions = divide_up(load.requests, load.turns);
   for (std::int64_t i = 0; i < load.requests; ++i) {
-    if (load.rate) now += std::isinf(load.burstiness) ? 1 : intervals.gamma(load.burstiness) / load.burstiness;
+    if (load.rate && (!thinks || i < sessions)) now += interval(intervals);
     Request r;
     r.sent = Seconds{now};
     // Turn by turn of all sessions, so that a turn comes after the one before it.
+    if (i >= sessions) r.after = static_cast<std::int32_t>(i - sessions);
     const auto session = static_cast<std::size_t>(i % sessions);
     if (!load.classes.empty()) r.of = i < sessions ? draw_class() : said[session].of;
     const TrafficClass& c = r.of < 0 ? alike : load.classes[static_cast<std::size_t>(r.of)];
@@ -245,6 +262,12 @@ Workload make_workload(const Load& load) {
   if (load.rate) {
     const double scale = d(load.requests) / *load.rate / now;
     for (Request& r : w.requests) r.sent = r.sent * scale;
+  }
+  if (thinks) {
+    Random random(load.seed, Stream::thinks);
+    for (Request& r : w.requests) {
+      if (r.after >= 0) r.sent = w.requests[static_cast<std::size_t>(r.after)].sent + load.think * interval(random);
+    }
   }
   return w;
 }

@@ -30,9 +30,12 @@ struct Request {
   bool session = false;            // what is generated goes on with the last segment: a later turn may begin with it
   std::int32_t of = -1;            // its class, of Workload::classes; -1: there is one alone
   std::int32_t priority = 0;       // the lowest number first
+  // The turn of its session before it, which has to be answered: it is sent as much later than that answer as `sent`
+  // is after the other's, so that a server without latency has it at its time. -1: there is none, or nobody waits.
+  std::int32_t after = -1;
 };
 
-// Requests in the order in which they are sent, and how.
+// Requests in the order in which they are sent, those of sessions turn by turn, and how.
 struct Workload {
   std::string name;  // of a trace its file
   std::vector<Request> requests;
@@ -107,12 +110,17 @@ struct Load {
   Lengths input, output;
   Prefix prefix;
   std::vector<TrafficClass> classes;  // requests are of these; the three above then are those of the mean one
-  std::int64_t turns = 1;             // of a session, each of which begins with all that was said before
+  // Of a session, each of which begins with all that was said before, and is sent once that is answered: after as long
+  // as it is from the one to the other where all sessions have their first turns first, or after a mean time.
+  std::int64_t turns = 1;
+  Seconds think{};
   std::uint64_t seed = 0;
   // Whose first `requests` are sent instead, at the rate; the lengths then are those of its mean request.
   std::shared_ptr<const Trace> trace = {};
   bool operator==(const Load&) const = default;
 };
+// "1024 tokens in, 128 out; 512 tokens of the prompt alike in all; sessions of 4 turns", with that between the parts.
+std::string text_of(const Load& load, std::string_view between);
 // The intervals are scaled so that the last request comes at requests / rate, as vLLM's benchmark does
 // (vllm/benchmarks/serve.py at 009e6d4).
 Workload make_workload(const Load& load);

@@ -171,6 +171,19 @@ class Executors(Compared):
         with Elsewhere(2) as executor, self.assertRaisesRegex(llmperf.Error, "/nowhere/model.yaml"):
             swept(DIVIDED[2], executor=executor)
 
+    def test_searches_are_those_of_one_process(self):
+        studies = [{"model": "qwen-7b", "hw": hw, "tp": 1, "rate": 5, "slo": "ttft.p99=2s", "requests": 100} for hw in DEVICES]
+        studies.append({**studies[0], "slo": "ttft.p99=1ms"})  # which nothing meets
+        alone = llmperf.capacities(studies)
+        self.assertEqual([one.feasible for one in alone], [True] * len(DEVICES) + [False])
+        with Counting(2) as threads, ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
+            for executor in (threads, processes):
+                divided = llmperf.capacities(studies, executor=executor)
+                self.assertEqual([one.json for one in divided], [one.json for one in alone])
+            self.assertEqual(threads.submitted, len(studies))
+            with self.assertRaises(llmperf.BadInput):
+                llmperf.capacities([{**studies[0], "hw": "nothing"}, *studies], executor=threads)
+
     def test_other_answers_are_submitted_as_they_are(self):
         asked = {"rate": 5, "slo": "ttft.p99=2s", "requests": 100, "threads": 1}
         with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:

@@ -85,7 +85,7 @@ TEST_CASE("tokens are drawn where top-k or top-p leave a choice", "[request]") {
   const auto draws = [](const char* fields) {
     Sources sources;
     const auto r = resolve(read(fmt::format(R"({{"model": "llama-2-7b", "hw": "h100-sxm"{}}})", fields)), sources);
-    return std::get<Generation>(r->work).estimator->setup().execution.draws;
+    return r->setup().execution.draws;
   };
   CHECK_FALSE(draws(""));
   CHECK(draws(R"(, "top_k": 20)"));
@@ -177,9 +177,7 @@ TEST_CASE("a prompt is cut into pieces where it can be", "[request]") {
     return resolve(read(R"({"hw": "h100-sxm", "prompt": 1024, )" + more + "}"), sources);
   };
   const auto refused = [&](const std::string& more) { return error_of([&] { resolved(more); }); };
-  const auto chunk = [&](const std::string& more) {
-    return std::get<Generation>(resolved(more)->work).estimator->setup().serving.prefill_chunk;
-  };
+  const auto chunk = [&](const std::string& more) { return resolved(more)->setup().serving.prefill_chunk; };
   const std::string llama = R"("model": "llama-2-7b", )";
   CHECK(chunk(llama + R"("prefill_chunk": "1k")") == 1024);
   CHECK_FALSE(chunk(llama + R"("batch": 1)"));
@@ -204,7 +202,7 @@ TEST_CASE("longer micro-batches are advised where a step has more than one", "[r
   const auto notes = [&](const std::string& more) {
     const auto resolved =
         resolve(read(R"({"hw": "rtx4090", "weights": "q4_0", "model": "llama-2-7b", "gen": 1)" + more + "}"), sources);
-    return join(std::get<Generation>(resolved->work).estimator->setup().notes, "; ");
+    return join(resolved->setup().notes, "; ");
   };
   CHECK(notes("").empty());  // nothing stays on the host
   CHECK_THAT(notes(R"(, "gpu_layers": 0, "prompt": 512)"), Catch::Contains("is the host sending weights"));
@@ -358,7 +356,7 @@ TEST_CASE("weights are those that a model's name says, unless the request says o
   Sources sources;
   const auto weights = [&](const std::string& model, const std::string& more = "") {
     const auto r = resolve(read(fmt::format(R"({{"hw": "rtx4090", "model": "{}"{}}})", model, more)), sources);
-    return std::get<Generation>(r->work).estimator->setup().execution.weights.name;
+    return r->setup().execution.weights.name;
   };
   CHECK(weights("unsloth/Qwen3-8B-GGUF:Q5_K_M") == "q5_k_m");
   CHECK(weights("Qwen/Qwen3-8B-AWQ") == weights("qwen3-8b", R"(, "weights": "awq")"));
@@ -378,11 +376,11 @@ TEST_CASE("a format of weights says which stack runs it, and a name of two says 
   CHECK(asked("rtx4090", "mlx-q4")->profile->name == "vllm");  // which MLX does not run on
   // Experts stay on the host in GGUF's form of mxfp4.
   const auto offloaded = asked("rtx4090", "mxfp4", R"(, "n_cpu_moe": 4)");
-  CHECK(std::get<Generation>(offloaded->work).estimator->setup().execution.weights.name == "mxfp4_moe");
+  CHECK(offloaded->setup().execution.weights.name == "mxfp4_moe");
   CHECK(asked("rtx4090", "mxfp4")->profile->name == "vllm");
   const auto both = asked("ascend-910b2", "w8a8c8");
-  CHECK(std::get<Generation>(both->work).estimator->setup().execution.weights.name == "w8a8");
-  CHECK(std::get<Generation>(both->work).estimator->setup().execution.kv.name() == "int8");
+  CHECK(both->setup().execution.weights.name == "w8a8");
+  CHECK(both->setup().execution.kv.name() == "int8");
 }
 
 TEST_CASE("a price is a number of USD, another currency, or a file", "[request]") {

@@ -87,8 +87,8 @@ TEST_CASE("Made traffic says the rate that was asked for, a trace the one that i
   load.input = load.output = {serving::Lengths::Kind::fixed, 10, 0};
   const TrafficSent made = traffic_sent(load, serving::make_workload(load), false);
   CHECK(made.rate == 4.0);
-  CHECK(made.random);
-  CHECK(made.input == "10");
+  CHECK(made.endless);
+  CHECK(text_of(made.load.input) == "10");
   serving::Workload trace;
   trace.name = "t.csv";
   trace.requests = {
@@ -96,7 +96,7 @@ TEST_CASE("Made traffic says the rate that was asked for, a trace the one that i
   const TrafficSent sent = traffic_sent({}, trace, true);
   CHECK(sent.rate == 0.5);  // two intervals in four seconds
   CHECK(sent.mean_input == 20);
-  CHECK_FALSE(sent.random);
+  CHECK_FALSE(sent.endless);
   CHECK(sent.trace == "t.csv");
 }
 

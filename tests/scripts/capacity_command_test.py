@@ -43,6 +43,37 @@ class Capacity(ProgramTest):
             self.assertAlmostEqual(c["fleet_requests_per_second"], c["replicas"] * c["max_requests_per_second"])
             self.assertAlmostEqual(c["tokens_per_second_per_device"], c["fleet_requests_per_second"] * 500 / c["devices"])
 
+    def test_a_fleet_is_split_into_prompts_and_decode(self):
+        # Pools apart, without queues of one for the other: many splits of few devices, so that all may be tried by hand.
+        words = ("-m", "llama-3.1-8b", "--slo", "ttft.p99=1s,tpot.p99=12ms", "--input", "4000", "--output", "200", "--weights", "fp8",
+                 "--requests", "200", "--kv-link", "50GB/s")
+        document = self.json("capacity", *words, "--fleet", "6xh100-sxm", "--tp", "1", "--pd")
+        best = document["candidates"][0]
+        self.assertTrue(best["meets"])
+        self.assertGreater(best["decode_replicas"], 0)
+        self.assertEqual(best["replicas"] + best["decode_replicas"], 6)
+        self.assertEqual(best["devices"], 6)
+        self.assertEqual(document["rate"], best["fleet_requests_per_second"])
+        rates = {}
+        for prompts in range(1, 6):
+            split = ("--prefill-replicas", str(prompts), "--decode-replicas", str(6 - prompts))
+            one = self.json("serve", *words, "--hw", "h100-sxm", *split, "--rate", "max")
+            rates[prompts] = one["inputs"]["traffic"]["requests_per_second"]
+        self.assertAlmostEqual(rates[best["replicas"]], best["fleet_requests_per_second"])
+        self.assertEqual(max(rates.values()), rates[best["replicas"]])
+
+    def test_unlike_devices_of_a_fleet_may_each_have_one_of_the_two_jobs(self):
+        document = self.json("capacity", "-m", "llama-3.1-8b", "--slo", "ttft.p99=1s,tpot.p99=25ms", "--input", "4000", "--output", "400",
+                             "--weights", "fp8", "--requests", "100", "--fleet", "2xh100-sxm,4xl40s", "--tp", "1", "--pd")
+        there = {"h100-sxm": 2, "l40s": 4}
+        apart = [c for c in document["candidates"] if c["meets"] and c["decode_replicas"] > 0]
+        self.assertTrue([c for c in apart if c["decode_hardware"] not in (None, c["hardware"])])
+        for c in apart:
+            other = c["decode_hardware"] or c["hardware"]
+            self.assertLessEqual(c["replicas"], there[c["hardware"]])
+            self.assertLessEqual(c["decode_replicas"], there[other])
+            self.assertEqual(c["devices"], c["replicas"] + c["decode_replicas"])
+
     def test_an_api_is_cheaper_below_the_break_even(self):
         document = self.json(*self.DEEPSEEK, "--hw", "h200-sxm", "--rate", "4", "--price", "2", "--api-price", "0.5,2")
         best, even = document["candidates"][0], document["break_even"]
@@ -73,6 +104,20 @@ class Capacity(ProgramTest):
         self.assertAlmostEqual(slow["scaled_cost"] - plain["scaled_cost"], started * 0.5 * 2)
         self.assertEqual(slow["fixed_cost"], plain["fixed_cost"])
         self.assert_bad_input((*ASKED, "--scale-time", "10s"), "--scale-time", "--day")
+        for wrong in ("wake:", "wake:fast", "wake:0GB/s", "asleep"):
+            self.assert_bad_input((*ASKED[:3], *ASKED[5:], *day, "--scale-time", wrong), "wake:7GB/s")
+
+    def test_a_replica_wakes_as_long_as_its_weights_take(self):
+        words = (*ASKED[:3], *ASKED[5:], "--hw", "h100-sxm", "--tp", "2", "--weights", "bf16", "--price", "2", "--day", "5,0,90,20")
+        weights = self.json("serve", *ASKED[1:3], "--hw", "h100-sxm", "--tp", "2", "--rate", "1", "--requests", "10")["kv"]["memory"]["weight_bytes"]
+        link = self.json("show", "hardware", "h100-sxm")["host_link"]["per_direction_bytes_per_s"]
+        for text, seconds in (("wake", weights / link), ("wake:7GB/s", 2 * weights / 7e9)):
+            day = self.json(*words, "--scale-time", text)["day"]
+            self.assertAlmostEqual(day["start_s"], seconds)
+            started = sum(max(0, part["devices"] - day["parts"][i - 1]["devices"]) for i, part in enumerate(day["parts"]))
+            self.assertAlmostEqual(sum(part["cost"] for part in day["parts"]),
+                                   sum(6 * 2 * part["devices"] for part in day["parts"]) + started * 2 * seconds / 3600)
+        self.assertIn("of weights / 7000 MB/s of storage", self.output(*words, "--scale-time", "wake:7GB/s"))
 
     def test_classes_keep_their_own_promises(self):
         classes = "chat:3 input=500 output=200; batch:1 input=8k output=1k"

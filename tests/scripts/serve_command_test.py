@@ -160,6 +160,16 @@ class Metrics(Serve):
         self.assertEqual(self.json(*SMALL, "--prefix", "256", "--prefix-caching", "off")["prefix_hit_share"], 0)
         self.assertEqual(self.json(*SMALL)["prefix_hit_share"], 0)
         self.assertGreater(self.json(*SMALL, "--turns", "4")["prefix_hit_share"], 0.2)
+        # A session's keys and values are there after a short time to think, and gone after a long one.
+        words = ("serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--rate", "4", "--requests", "400", "--turns", "4", "--input", "1500",
+                 "--output", "100", "--kv-blocks", "6000")
+        short, long = (self.json(*words, "--think", think) for think in ("2s", "100s"))
+        self.assertEqual(short["inputs"]["traffic"]["think_s"], 2)
+        self.assertGreater(short["prefix_hit_share"], 2 * long["prefix_hit_share"])
+        for wrong, message in ((("--think", "soon"), "--think"), (("--think", "2s", "--concurrency", "4"), "--concurrency"),
+                               (("--think", "0s"), "no time")):
+            self.assert_bad_input((*words, *wrong), message)
+        self.assert_bad_input((*words[:9], "--think", "2s"), "--turns")
 
     def test_tiers_keep_what_the_cache_lets_go_of(self):
         words = ("serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--rate", "2", "--requests", "400", "--turns", "4", "--input", "1500",

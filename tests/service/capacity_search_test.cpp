@@ -144,7 +144,7 @@ TEST_CASE("where nothing is decoded a queue survives up to the closed form, and 
       request::Sources sources;
       const auto resolved = request::resolve_serving(q, sources);
       const request::Traffic traffic = request::read_traffic(*resolved);
-      const estimate::Setup& setup = std::get<request::Generation>(resolved->work).estimator->setup();
+      const estimate::Setup& setup = resolved->setup();
       const serving::Deployed deployed =
           request::deploy(*resolved, traffic, serving::choose_engine(traffic.engine, setup), 1000);
       const serving::Slo slo = serving::parse_slo("e2e.p99=10s");  // loose: what binds is throughput

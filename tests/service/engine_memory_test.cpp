@@ -32,7 +32,7 @@ Served served(const request::Request& q, request::Sources& sources) {
   asked.rate = 1;
   const auto resolved = request::resolve_serving(asked, sources);
   const request::Traffic traffic = request::read_traffic(*resolved);
-  const estimate::Setup& setup = std::get<request::Generation>(resolved->work).estimator->setup();
+  const estimate::Setup& setup = resolved->setup();
   try {
     return {serving::deploy(setup, serving::choose_engine(traffic.engine, setup)).kv, ""};
   } catch (const Error& error) {
@@ -106,7 +106,7 @@ TEST_CASE("a server whose defaults do not start takes the nearest that do, and s
   q.hw = "rtx4090";
   q.rate = 1;
   const auto resolved = request::resolve_serving(q, sources);
-  const estimate::Setup& setup = std::get<request::Generation>(resolved->work).estimator->setup();
+  const estimate::Setup& setup = resolved->setup();
   const serving::EngineSettings settings = serving::choose_engine(request::read_traffic(*resolved).engine, setup);
   const serving::Deployed deployed = serving::deploy(setup, settings, {}, 1024);
   CHECK(deployed.settings.max_model_len == deployed.kv.longest);

@@ -127,6 +127,10 @@ TEST_CASE("requests and tokens are conserved, the cache is never over-full, and 
     const Run run = simulate(c.deployment, c.workload, {.seed = seed, .timeline = true});
     const std::int64_t replicas =
         c.deployment.pool.replicas + (c.deployment.decode ? c.deployment.decode->replicas : 0);
+    for (std::size_t i = 0; i < run.requests.size(); ++i) {
+      const std::int32_t before = c.workload.requests[i].after;
+      if (before >= 0) REQUIRE(run.requests[i].sent >= run.requests[static_cast<std::size_t>(before)].last);
+    }
     std::int64_t after_first = 0, prompts = 0, reused = 0, preemptions = 0;
     double gap_time = 0, of_requests = 0;
     for (const Served& r : run.requests) {
@@ -191,6 +195,7 @@ TEST_CASE("steps that are taken at once are those that are taken one by one") {
     Case c = random_case(seed);
     Deployment& d = c.deployment;
     if (!c.workload.open || c.workload.concurrency) continue;
+    for (Request& r : c.workload.requests) r.after = -1;  // a turn that waits would go to another one
     d.decode.reset();
     d.drafts = 0;
     d.pool.stages = 1;
@@ -242,6 +247,7 @@ TEST_CASE("no request is faster than alone") {
       Workload alone = c.workload;
       alone.requests = {c.workload.requests[i]};
       alone.requests[0].sent = {};
+      alone.requests[0].after = -1;
       const Served one = simulate(c.deployment, alone).requests[0];
       REQUIRE(run.requests[i].ttft().value >= one.ttft().value - 1e-9);
       REQUIRE(run.requests[i].latency().value >= one.latency().value - 1e-9);
@@ -294,6 +300,54 @@ TEST_CASE("a run is the same for the same seed, in any thread, with or without i
   d.acceptance = estimate::Acceptance(0.5);
   const Workload w = make_workload(busy());
   CHECK(simulate(d, w, {.seed = 1}).end != simulate(d, w, {.seed = 2}).end);
+}
+
+TEST_CASE("a turn waits for the answer to the one before it, and where answers take no time comes at its time") {
+  Load load = busy();
+  load.turns = 3;
+  Deployment d = vllm();
+  d.pool.replicas = 2;
+  for (const double think : {0.0, 7.0}) {
+    load.think = Seconds{think};
+    const Workload w = make_workload(load);
+    const Run slow = simulate(d, w);
+    Deployment quick = d;
+    quick.pool.cost = [](const estimate::StepShape&) { return estimate::StepTime{Seconds{1e-12}, Seconds{1e-12}}; };
+    const Run at_once = simulate(quick, w);
+    std::int64_t later = 0;
+    for (std::size_t i = 0; i < w.requests.size(); ++i) {
+      CHECK(at_once.requests[i].sent.value == Approx(w.requests[i].sent.value));
+      if (w.requests[i].after < 0) {
+        CHECK(slow.requests[i].sent == w.requests[i].sent);
+        continue;
+      }
+      ++later;
+      const auto before = static_cast<std::size_t>(w.requests[i].after);
+      const Seconds pause = w.requests[i].sent - w.requests[before].sent;
+      CHECK(slow.requests[i].sent.value == Approx((slow.requests[before].last + pause).value));
+    }
+    CHECK(later == 100);  // of 150 requests in 50 sessions
+  }
+  // In a closed loop there is no pause, and none is under way beside the turn before it.
+  load.rate.reset();
+  load.think = {};
+  load.concurrency = 40;
+  const Workload w = make_workload(load);
+  const Run run = simulate(d, w);
+  for (std::size_t i = 50; i < 150; ++i) CHECK(run.requests[i].sent >= run.requests[i - 50].last);
+}
+
+TEST_CASE("a session whose turn is rejected goes on") {
+  Load load = busy();
+  load.rate = 1000;
+  load.turns = 2;
+  Deployment d = vllm();
+  d.pool.settings.max_queue = 1;
+  const Workload w = make_workload(load);
+  const Run run = simulate(d, w);
+  const auto rejected = std::ranges::count_if(run.requests, &Served::rejected);
+  CHECK(rejected > 0);
+  CHECK(std::ranges::count_if(run.requests, &Served::ended) + rejected == 150);
 }
 
 TEST_CASE("a draft's steps give the tokens that its acceptance makes expect") {

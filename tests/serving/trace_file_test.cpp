@@ -223,6 +223,28 @@ TEST_CASE("a trace is sent as it stands, at a rate, or in a closed loop") {
   CHECK_FALSE(sent_as(t, closed).open);
 }
 
+TEST_CASE("turns of a trace wait for answers where it does not say when they were sent") {
+  constexpr const char* kRows = "10,1,a\n10,1,b\n20,1,a\n5,1,a\n9,1,\n";
+  const auto after = [](const Workload& w) {
+    std::vector<int> all;
+    for (const Request& r : w.requests) all.push_back(r.after);
+    return all;
+  };
+  const std::vector<int> in_turn = {-1, -1, 0, 2, -1};
+  const std::vector<int> nobody(5, -1);
+  const Trace untimed = read_trace(std::string("input_tokens,output_tokens,session\n") + kRows, "t");
+  Load rate, closed;
+  rate.rate = 2;
+  closed.concurrency = 2;
+  CHECK(after(sent_as(untimed, rate)) == in_turn);
+  CHECK(after(sent_as(untimed, closed)) == in_turn);
+  const Trace timed =
+      read_trace("arrival_s,input_tokens,output_tokens,session\n0,10,1,a\n0,10,1,b\n1,20,1,a\n2,5,1,a\n2,9,1,\n", "t");
+  CHECK(after(sent_as(timed, {})) == nobody);
+  CHECK(after(sent_as(timed, rate)) == nobody);
+  CHECK(after(sent_as(timed, closed)) == in_turn);  // whose times are not the recorded ones
+}
+
 TEST_CASE("a load may be the first requests of a trace, at its rate") {
   const auto trace = std::make_shared<const Trace>(
       read_trace("arrival_s,input_tokens,output_tokens,session\n0,10,1,a\n1,20,1,a\n4,40,1,a\n", "t"));

@@ -210,6 +210,36 @@ TEST_CASE("a turn of a session begins with all that was said before") {
   }
 }
 
+TEST_CASE("sessions start at the rate over their turns, and a turn comes a time to think after the one before") {
+  Load load = load_of(8);
+  load.turns = 4;
+  load.think = Seconds{30};
+  const Workload w = make_workload(load);
+  double starts = 0, thought = 0, squares = 0;
+  for (std::size_t i = 0; i < w.requests.size(); ++i) {
+    const Request& r = w.requests[i];
+    if (r.after < 0) {
+      starts = r.sent.value;  // the last one
+      continue;
+    }
+    REQUIRE(static_cast<std::size_t>(r.after) < i);
+    const Request& before = w.requests[static_cast<std::size_t>(r.after)];
+    CHECK(w.content(before)[0].id == w.content(r)[0].id);
+    CHECK(r.input == before.input + before.output + 100);
+    const double think = (r.sent - before.sent).value;
+    thought += think / 15'000;
+    squares += think * think / 15'000;
+  }
+  CHECK(starts == Approx(2500));  // 5,000 sessions, two a second
+  CHECK(thought == Approx(30).epsilon(0.03));
+  CHECK(squares == Approx(2 * 30 * 30).epsilon(0.08));  // exponential, as the intervals of a Poisson process
+  load.burstiness = std::numeric_limits<double>::infinity();
+  const Workload even = make_workload(load);
+  for (const Request& r : even.requests) {
+    if (r.after >= 0) CHECK((r.sent - even.requests[static_cast<std::size_t>(r.after)].sent).value == Approx(30));
+  }
+}
+
 TEST_CASE("requests of several classes have the shares, lengths and prefixes of these") {
   Load load;
   load.requests = 20'000;

@@ -24,7 +24,7 @@ from ._errors import BadInput, DoesNotFit, Error, Failed, UnknownKeyword
 from ._results import Estimate, Result, Sweep
 
 __all__ = ["BadInput", "DoesNotFit", "Error", "Estimate", "Failed", "Result", "Sweep", "UnknownKeyword", "calibrate",
-           "capacity", "estimate", "explain", "fields", "hardware", "measurements", "models", "runtimes", "serve",
+           "capacities", "capacity", "estimate", "explain", "fields", "hardware", "measurements", "models", "runtimes", "serve",
            "sweep", "validate", "version"]
 
 
@@ -201,7 +201,8 @@ def capacity(model=None, hw=None, *, rate=None, slo=None, pd=False, minimise=Non
              **options):
     """The cheapest devices, plan and weights that serve rate= requests per second within the bounds slo=. hw, tp,
     weights and engine may be lists; without hw every built-in GPU is tried. pd: also prompts and decode on replicas of
-    their own. minimise: "cost", "devices" or "energy".
+    their own. minimise: "cost", "devices" or "energy". fleet, day, scale_time and api_price are texts as the program
+    takes them; with a fleet or a day there is no rate.
 
     Returns a Result whose `candidates` are best first. Raises DoesNotFit where nothing meets the bounds, with the
     result whose first candidate comes nearest; must_fit=False returns it. Ctrl-C ends it. Raises BadInput.
@@ -210,6 +211,24 @@ def capacity(model=None, hw=None, *, rate=None, slo=None, pd=False, minimise=Non
     request = _request(model, hw, {"rate": rate, "slo": slo, **options}, axes=True)
     request.update((key, value) for key, value in own.items() if value is not None)
     return _call(_library.call_long, "capacity", request, must_fit=must_fit, own=own)
+
+
+def capacities(studies, *, executor=None):
+    """Several searches, each a dict of what capacity() takes: [{"model": "llama-3.1-8b", "hw": hw, "rate": 20, "slo":
+    "ttft.p99=1s"} for hw in ("h100", "l40s")].
+
+    executor: a concurrent.futures.Executor that runs each of them wherever it likes (docs/python.md), in one thread
+    unless it says threads=. What is returned is the same.
+
+    Returns a list of Results in their order; of one where nothing meets the bounds `feasible` is false. Raises BadInput,
+    and then those that have not begun never do.
+    """
+    defaults = {"must_fit": False} if executor is None else {"must_fit": False, "threads": 1}
+    searches = [_functools.partial(capacity, **{**defaults, **study}) for study in studies]
+    if executor is None:
+        return [search() for search in searches]
+    from . import _parts
+    return _parts.gather(executor, ((search,) for search in searches))
 
 
 def _names(measurements):

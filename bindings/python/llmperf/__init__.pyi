@@ -947,8 +947,11 @@ def serve(
     # requests of several kinds, with their shares, lengths, prefixes and priorities (the lowest first): 'chat:3
     # input=500 output=200; batch:1 input=8k priority=1'; `slo` may name one: chat:ttft.p99=1s
     classes: Optional[Text] = None,
-    # requests of a session, each of which begins with all that was said before
+    # requests of a session, each of which begins with all that was said before, and waits for its answer
     turns: Optional[Count] = None,
+    # from an answer to the next turn of its session on the mean, spread as intervals are; sessions then start at the
+    # `rate` over their turns [until all sessions have had the turn before]
+    think: Optional[Text] = None,
     # of all that is random
     seed: Optional[Count] = None,
     # runs with as many seeds, from `seed` on: the band says how far they differ
@@ -1007,6 +1010,10 @@ def serve(
 ) -> Result: ...
 def capacity(
     model: Optional[Named] = None, hw: Optional[Many[Named]] = None, *,
+    fleet: Optional[str] = None,
+    day: Optional[Text] = None,
+    scale_time: Optional[str] = None,
+    api_price: Optional[Text] = None,
     pd: bool = False,
     minimise: Literal["cost", "devices", "energy", None] = None,
     threads: Optional[int] = None,
@@ -1116,8 +1123,11 @@ def capacity(
     # requests of several kinds, with their shares, lengths, prefixes and priorities (the lowest first): 'chat:3
     # input=500 output=200; batch:1 input=8k priority=1'; `slo` may name one: chat:ttft.p99=1s
     classes: Optional[Text] = None,
-    # requests of a session, each of which begins with all that was said before
+    # requests of a session, each of which begins with all that was said before, and waits for its answer
     turns: Optional[Count] = None,
+    # from an answer to the next turn of its session on the mean, spread as intervals are; sessions then start at the
+    # `rate` over their turns [until all sessions have had the turn before]
+    think: Optional[Text] = None,
     # of all that is random
     seed: Optional[Count] = None,
     # runs with as many seeds, from `seed` on: the band says how far they differ
@@ -1177,6 +1187,7 @@ def capacity(
 def validate(measurements: Union[Named, Sequence[Named]], *, hw: Optional[Named] = None,
              runtime: Optional[Named] = None, model: Optional[Named] = None,
              weights: Optional[Text] = None) -> Result: ...
+def capacities(studies: Sequence[Mapping[str, Any]], *, executor: Optional[Executor] = None) -> List[Result]: ...
 def calibrate(measurements: Union[Named, Sequence[Named]], hw: Named, *, runtime: Optional[Named] = None,
               start: Optional[Named] = None, model: Optional[Named] = None,
               weights: Optional[Text] = None) -> Calibration: ...

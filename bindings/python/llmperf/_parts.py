@@ -74,12 +74,12 @@ def _divided(request, axes):
                [(begin, end - begin, len(values)) for _, values, begin, end in chosen])
 
 
-def _computed(executor, divided):
-    """What parts brought, in their order."""
+def gather(executor, calls):
+    """What functions brought, each called with what stands behind it, in their order."""
     futures = []
     try:
-        for request, places in divided:
-            futures.append(executor.submit(part, json.dumps(request).encode(), places))
+        for call in calls:
+            futures.append(executor.submit(*call))
         return [future.result() for future in futures]
     except BaseException:  # Ctrl-C, or a worker is lost: what has not begun never does
         for future in futures:
@@ -167,7 +167,7 @@ def call(executor, command, text):
     whole = re.search(r"\bpoint\b", f"{request.get('where')} {by}") or not isinstance(top, (int, type(None)))
     whole = whole or TEXTS in [kind for _, kind in ours[1][len(kinds):]]
     axes = [] if whole else _axes(request, document["axes"])
-    parts = _computed(executor, _divided(request, axes))
+    parts = gather(executor, ((part, json.dumps(one).encode(), places) for one, places in _divided(request, axes)))
     for theirs, status, error, _ in parts:
         if status not in (DONE, FAILED) or not theirs[1]:
             return Gathered(text, status, error)

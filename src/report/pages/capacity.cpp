@@ -165,17 +165,11 @@ Table others_table(const CapacityResult& r) {
 
 // "1024 tokens in, 128 out, 512 of the prompt alike in all".
 std::string requests_text(const serving::Load& load) {
-  const std::string input = serving::text_of(load.input);
-  const std::string output = serving::text_of(load.output);
-  if (load.trace)
-    return fmt::format("{}: {} tokens in and {} out on the mean", load.trace->workload.name, input, output);
-  std::string text =
-      load.classes.empty() ? fmt::format("{} tokens in, {} out", input, output) : serving::text_of(load.classes);
-  if (load.prefix.tokens > 0 && load.classes.empty()) {
-    text += fmt::format(", {} of the prompt {}", Count(load.prefix.tokens),
-                        load.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", load.prefix.kinds));
+  if (load.trace) {
+    return fmt::format("{}: {} tokens in and {} out on the mean", load.trace->workload.name, text_of(load.input),
+                       text_of(load.output));
   }
-  if (load.turns > 1) text += fmt::format(", sessions of {} turns", load.turns);
+  std::string text = text_of(load, ", ");
   if (!std::isfinite(load.burstiness)) return text + ", at equal intervals";
   if (load.burstiness != 1) text += fmt::format(", burstiness {}", Rounded{load.burstiness});
   return text;
@@ -248,6 +242,7 @@ Document document(const CapacityResult& r) {
           money(day->fixed_cost), best->currency, money(day->scaled_cost),
           Share{1 - *day->scaled_cost / *day->fixed_cost});
   }
+  if (day && !day->start_formula.empty()) f.add("wake", "{} = {} a replica", day->start_formula, day->start);
   doc.emplace_back(std::move(f));
   if (day) {
     doc.emplace_back(

@@ -30,22 +30,18 @@ std::string engine_name(const EngineSettings& s) {
 }
 
 std::string traffic_text(const TrafficSent& t) {
+  const serving::Load& load = t.load;
   std::string text = t.trace.empty() ? "" : t.trace + ": ";
   text += fmt::format("{} request{}", Count(t.requests), t.requests == 1 ? "" : "s");
   if (t.rate) text += fmt::format(" at {} per second", Rounded{*t.rate});
-  if (t.rate && t.random) {
-    text += !std::isfinite(t.burstiness) ? ", at equal intervals"
-            : t.burstiness == 1          ? " (Poisson)"
-                                         : fmt::format(" (burstiness {})", Rounded{t.burstiness});
+  if (t.rate && t.endless) {
+    text += !std::isfinite(load.burstiness) ? ", at equal intervals"
+            : load.burstiness == 1          ? " (Poisson)"
+                                            : fmt::format(" (burstiness {})", Rounded{load.burstiness});
   }
   if (t.concurrency) text += fmt::format(", {} under way at most", Count(*t.concurrency));
   if (t.trace.empty()) {
-    text += t.classes.empty() ? fmt::format("; {} tokens in, {} out", t.input, t.output) : "; " + t.classes;
-    if (t.prefix.tokens > 0 && t.classes.empty()) {
-      text += fmt::format("; {} tokens of the prompt {}", Count(t.prefix.tokens),
-                          t.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", t.prefix.kinds));
-    }
-    if (t.turns > 1) text += fmt::format("; sessions of {} turns", t.turns);
+    text += "; " + text_of(load, "; ");
   } else {
     text += fmt::format("; {} tokens in and {} out on the mean", Rounded{t.mean_input}, Rounded{t.mean_output});
   }
@@ -253,7 +249,7 @@ Table seed_table(const Serving& r) {
     const Summary& s = r.study->seeds[i];
     const bool steady = Measured{&s, r.traffic.endless}.steady();
     const auto time = [](double v) { return format_seconds(Seconds{v}); };
-    add_row(t, r.traffic.seed + i, Rounded{s.requests_per_second}, Rounded{s.output_tokens_per_second},
+    add_row(t, r.traffic.load.seed + i, Rounded{s.requests_per_second}, Rounded{s.output_tokens_per_second},
             steady ? time(s.ttft.p50) : "unstable", steady ? time(s.ttft.p99) : "-", time(s.tpot.p50),
             time(s.tpot.p99));
   }
