@@ -406,6 +406,10 @@ ReadLaunch LaunchReader::finish() {
   if (adapters_) {  // with what engines take where flags do not say it
     if (!launch_.request.adapters) launch_.request.adapters = engine_ == EngineKind::vllm ? 1 : 8;
     if (!launch_.request.lora) launch_.request.lora = "16";
+  } else if (engine_ == EngineKind::vllm && (launch_.request.adapters || launch_.request.lora)) {
+    launch_.request.adapters.reset();
+    launch_.request.lora.reset();
+    unused("--max-loras, --max-lora-rank (without --enable-lora)");
   }
   const double each = parse_double(cached_).value_or(0);
   if (hierarchical_ && each <= 0) unused("--enable-hierarchical-cache (--hicache-size says how much there is)");

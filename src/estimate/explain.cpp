@@ -211,7 +211,8 @@ void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) 
                                   fmt::format(", here of {} adapters that requests choose", e.adapters.served));
   if (!gemm || gemm->batch > 1 || !layer || !layer->feed_forward.experts) return;
   const model::Experts& x = *layer->feed_forward.experts;
-  const std::int64_t tokens = gemm->m * e.plan.expert / x.per_token;
+  const bool shared = e.joins_shared_expert(x);
+  const std::int64_t tokens = gemm->m * e.plan.expert / (x.per_token + (shared ? 1 : 0));
   const std::string chosen =
       e.routing.measured ? fmt::format("most of a device by the loads in {}", e.routing.measured->name())
       : e.routing.balanced
@@ -221,6 +222,7 @@ void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) 
   std::string share = e.plan.expert > 1 && !e.routing.measured ? fmt::format(", / {}", e.plan.routed_ranks()) : "";
   if (e.plan.expert_copies > 0 && !e.routing.measured)
     share += fmt::format(", x (1 + {} / {})", e.plan.expert_copies, x.count);
+  if (shared) share += ", + 1 shared";
   formula.extend_meaning("weight_matrices", fmt::format(", expected: {}{}", chosen, share));
 }
 

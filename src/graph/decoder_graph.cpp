@@ -336,7 +336,8 @@ class DecoderBuilder : StepWriter {
     product.weight_matrices = std::min(a.used(sequences()) * product.weight_matrices, d(product.m));
     product.row_tiles = {};
     Gemm up = product;
-    product.n = a.rank * a.beside(tag);
+    product.n =
+        a.rank * a.beside(tag) * (tag == Tag::q_a_proj && o_.fused_qkv_a ? 2 : 1);  // with that of keys and values
     push(Tag::adapter_down, product);
     up.k = a.rank;
     up.accumulated_bits = bits(activations_);
@@ -1364,8 +1365,7 @@ class DecoderBuilder : StepWriter {
     if (!spread) sum_tokens(Tag::mlp_reduce, Tag::mlp_scatter);
   }
   bool routes_shared_expert(const model::Experts& x) const {
-    return o_.fused_shared_expert && !e_.training && p_.expert == 1 && x.latent == 0 && !x.shared_gate &&
-           x.shared_intermediate == x.intermediate && same_format(Role::shared_up, Role::expert_up) &&
+    return e_.joins_shared_expert(x) && same_format(Role::shared_up, Role::expert_up) &&
            same_format(Role::shared_down, Role::expert_down);
   }
   // Of `rows` copies of `own` tokens: there, through the experts, and back.
@@ -1549,6 +1549,11 @@ std::int64_t Execution::stage_layers(const model::LayerGroup& group, std::int64_
 }
 
 double Adapters::used(double requests) const { return d(served) * (1 - std::pow(1 - 1 / d(served), requests)); }
+
+bool Execution::joins_shared_expert(const model::Experts& x) const {
+  return runtime.fused_shared_expert && !training && plan.expert == 1 && x.latent == 0 && !x.shared_gate &&
+         x.shared_intermediate == x.intermediate;
+}
 
 const Placement* Execution::placement() const {
   if (!routing.measured) return nullptr;

@@ -84,6 +84,8 @@ struct Execution {
   bool streams(std::int64_t rows) const { return streams_weights && rows >= kStreamedRows; }
   // Where measured loads put the experts; null where none were given.
   const Placement* placement() const;
+  // Whether the shared expert is one of the routed ones, stored alike (RuntimeOptions::fused_shared_expert).
+  bool joins_shared_expert(const model::Experts& x) const;
   // Of the group's layers, those of pipeline stage `stage`.
   std::int64_t stage_layers(const model::LayerGroup& group, std::int64_t stage) const;
   // Of the `tokens` of a sequence, those that a layer keeps in its cache.

@@ -80,7 +80,7 @@ Placement place(const std::vector<std::vector<double>>& layers, double per_token
 template <class Of>
 void combine(ExpertLoad& load, const ExpertLoad& other, const Of& of) {
   load.active = of(load.active, other.active);
-  std::ranges::transform(load.tiles, other.tiles, load.tiles.begin(), of);
+  for (std::size_t i = 0; i < load.tiles.size(); ++i) load.tiles[i] = of(load.tiles[i], other.tiles[i]);
 }
 
 }  // namespace
@@ -89,7 +89,8 @@ ExpertLoad Placement::load(std::int64_t tokens) const {
   ExpertLoad sum{.active = 0};
   for (const std::vector<Chances>& devices : layers) {
     ExpertLoad most{.active = 0};
-    for (const Chances& device : devices) combine(most, device.load(tokens), std::ranges::max);
+    for (const Chances& device : devices)
+      combine(most, device.load(tokens), [](double a, double b) { return std::max(a, b); });
     combine(sum, most, std::plus<>());
   }
   return sum / static_cast<double>(layers.size());

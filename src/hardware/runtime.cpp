@@ -211,6 +211,13 @@ RuntimeProfile run_by(RuntimeProfile profile, std::string_view architecture) {
   return profile;
 }
 
+RuntimeProfile measured_alone(RuntimeProfile profile) {
+  for (std::size_t i = 0; i < kAllParameters; ++i) {
+    if (profile.alone[i] > 0) profile.values[i] = profile.alone[i];
+  }
+  return profile;
+}
+
 RuntimeProfile under_load(RuntimeProfile profile) {
   if (profile.choices.power == Power::short_run) profile.choices.power = Power::sustained;
   return profile;

@@ -15,6 +15,8 @@ struct RuntimeExecution {
 
 // The profile as it runs models of an architecture, whose code may have habits (RuntimeProfile::repeated_kv).
 RuntimeProfile run_by(RuntimeProfile profile, std::string_view architecture);
+// Of rows of single ops that an engine's library ran outside of it, untuned where servers tune.
+RuntimeProfile measured_alone(RuntimeProfile profile);
 // The profile of a server, whose devices never rest: where it was fitted to short runs, at the clock of steady load.
 RuntimeProfile under_load(RuntimeProfile profile);
 

@@ -411,6 +411,7 @@ struct RuntimeProfile {
   KernelChoices choices;
   ParameterValues values = {};
   // Where the fit of a fitted number began, and what it was held to; 0: the general default.
+  std::array<double, kAllParameters> alone = {};  // of rows of one op measured by itself; 0: the same value
   std::array<double, kAllParameters> prior = {};
   std::array<Provenance, kAllParameters> provenance = {};
   std::array<double, kAllParameters> uncertainty = {};  // relative standard error; 0: not fitted

@@ -205,12 +205,13 @@ std::vector<std::size_t> read_parameters(Reader& reader, RuntimeProfile& profile
       std::vector<std::string> names;
       for (std::size_t i = 0; i < kAllParameters; ++i) names.push_back(parameter_info(i).name);
       item.problem("name", "unknown parameter " + quote(name), name_hint(name, names));
-      item.ignore("value provenance uncertainty prior");
+      item.ignore("value provenance uncertainty prior alone");
       continue;
     }
     const ParameterInfo& info = parameter_info(*found);
     profile.values[*found] = item.require_double("value", info.min, info.max);
     profile.provenance[*found] = static_cast<Provenance>(item.choice("provenance", kProvenanceNames));
+    profile.alone[*found] = item.optional_double("alone", info.min, info.max).value_or(0);
     profile.prior[*found] = item.optional_double("prior", info.min, info.max).value_or(0);
     profile.uncertainty[*found] = item.optional_double("uncertainty", 0, 100).value_or(0);
     item.finish();
@@ -581,6 +582,7 @@ std::string format_runtime_profile(const RuntimeProfile& p) {
     }
     parameters +=
         fmt::format("  - {{name: {}, value: {:.6g}, provenance: {}", info.name, p.values[i], name(p.provenance[i]));
+    if (p.alone[i] > 0) parameters += fmt::format(", alone: {:.6g}", p.alone[i]);
     if (p.prior[i] > 0 && p.prior[i] != info.initial) parameters += fmt::format(", prior: {:.6g}", p.prior[i]);
     if (p.uncertainty[i] > 0) parameters += fmt::format(", uncertainty: {:.3g}", p.uncertainty[i]);
     parameters += "}\n";

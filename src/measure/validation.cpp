@@ -15,6 +15,7 @@
 #include "estimate/estimate.h"
 #include "hardware/beyond_range.h"
 #include "hardware/engine.h"
+#include "hardware/runtime_execution.h"
 #include "hardware/runtime_profile.h"
 #include "measure/data_checks.h"
 #include "measure/fit.h"
@@ -183,6 +184,7 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
           made.profile = hardware::load_runtime_profile(
               *made.device, name,
               runtime.empty() ? hardware::UnknownRuntime::measured : hardware::UnknownRuntime::error);
+          if (std::holds_alternative<OpRow>(row.of)) made.profile = hardware::measured_alone(std::move(made.profile));
         }
         return made;
       });

@@ -99,7 +99,7 @@ Prices read_csv(const std::string& path) {
     HourPrice price = read_terms(own, {.currency = "USD", .source = path});
     price.amount = own.require_double("amount", kMinAmount, kMaxAmount);
     const std::string device = own.require_string("device");
-    if (i == 1) own.finish();
+    own.finish();
     if (!prices.emplace(device_name(device), price).second) problems.add(line, "second price of " + quote(device));
   }
   problems.throw_if_any();

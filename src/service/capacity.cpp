@@ -254,6 +254,12 @@ void wake(const CapacityResult& result, const estimate::Setup& setup, Bytes weig
   const std::int64_t sharers = result.storage ? std::min(k.replica_devices, setup.cluster.devices_per_node) : 1;
   const BytesPerSecond rate = result.storage ? *result.storage : link->per_direction;
   k.start = weights * d(sharers) / rate;
+  const double part = result.day_hours * 3600 / std::max(1.0, d(std::ssize(result.day)));
+  if (k.start.value > part) {
+    throw Error::infeasible(
+        fmt::format("`scale-time` wake: {} to wake, longer than a part of the day", format_seconds(k.start)),
+        "`scale-time` wake, or of quicker storage");
+  }
   k.start_formula = fmt::format("{} x {} of weights / {} of {}", sharers, format_bytes(weights), format_bandwidth(rate),
                                 result.storage ? "storage" : "the host's link");
 }
@@ -430,9 +436,10 @@ void search_splits(const CapacityResult& result, Case& c, const std::function<bo
                    const std::atomic<bool>* stop) {
   Candidate& k = c.candidate;
   const std::vector<Split>& splits = c.splits;
+  double above = 1;  // a rate that was found, over the closed form's ceiling
   const auto better = [&](std::size_t i) {
     const Split& split = splits[i];
-    if (stopped(stop) || split.ceiling <= k.requests_per_second) return false;
+    if (stopped(stop) || split.ceiling * above <= k.requests_per_second) return false;
     serving::Deployed deployed = *c.deployed;
     deployed.deployment.pool.replicas *= split.prompts;
     deployed.deployment.decode->replicas *= split.decodes;
@@ -440,6 +447,9 @@ void search_splits(const CapacityResult& result, Case& c, const std::function<bo
     const serving::Capacity found =
         serving::max_rate(deployed, c.traffic.load, result.slo, {.worthwhile = goes_on, .stop = stop});
     c.simulations += found.simulations;
+    above = std::max(above, found.requests_per_second / split.ceiling);
+    k.ceiling = std::max(k.ceiling, found.requests_per_second);
+    std::erase_if(c.missed, [&](double missed) { return missed <= found.requests_per_second; });
     if (k.replicas > 0 && found.requests_per_second <= k.requests_per_second) return false;
     k.replicas = split.prompts;
     k.decode_replicas = split.decodes;

@@ -144,12 +144,22 @@ Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hast
     // What is over with its first token has no such time: its queue is looked at for seconds.
     constexpr double kSeconds = 5;
     const double thinks = load.think.value * d(load.turns);  // of a session, which is under way as well
-    const double lives = kLives * (v.summary.e2e.mean - v.summary.ttft.mean + thinks);
-    const double life = load.output.mean() > 1 ? lives : kSeconds;
-    const double wanted = *load.rate * life;
+    const double decoding = kLives * (v.summary.e2e.mean - v.summary.ttft.mean);
+    const double life = (load.output.mean() > 1 ? decoding : kSeconds) + kLives * thinks;
+    // Sessions that think start over at least three of their lives: before that the rate is not reached.
+    constexpr double kStarts = 3;
+    constexpr double kLongest = 200'000;
+    const double most = std::max(kMost, kStarts * *load.rate * thinks);
+    if (most > kLongest) {
+      throw Error::bad_input(
+          fmt::format("`think`: at {:.3g} requests a second sessions of {} each are too long to simulate", *load.rate,
+                      format_seconds(Seconds{thinks})),
+          "a shorter `think`, or fewer `turns`");
+    }
+    const double wanted = std::min(*load.rate * life, most);
     constexpr double kNearly = 1.25;
-    if (std::min(wanted, kMost) <= kNearly * d(v.requests)) return v;
-    load.requests = static_cast<std::int64_t>(std::min(wanted, kMost));
+    if (wanted <= kNearly * d(v.requests)) return v;
+    load.requests = static_cast<std::int64_t>(wanted);
   }
 }
 

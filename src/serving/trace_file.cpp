@@ -351,7 +351,7 @@ class Reader {
       last = static_cast<std::int32_t>(w.requests.size());
       r.session = row.hashes.empty();
       // A turn that is no longer than what was said before is not its continuation.
-      if (r.session && (first || r.input < known)) id = sessions_++;
+      if (first || (r.session && r.input < known)) id = sessions_++;
       if (r.session) w.segments.push_back({mixed(id + 1) >> 3, r.input});
       known = r.input + r.output;
     }

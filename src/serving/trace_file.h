@@ -43,7 +43,10 @@ Workload sent_as(Trace trace, const Load& load);
 
 // Of texts that are read, and of which one result comes: the trace's lengths of outputs mean nothing.
 inline void read_alone(Trace& trace) {
-  for (Request& r : trace.workload.requests) r.output = 1;
+  for (Request& r : trace.workload.requests) {
+    r.output = 1;
+    r.after = -1;
+  }
 }
 
 }  // namespace llmperf::serving

@@ -507,6 +507,8 @@ void add_narrow(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format,
        FormatParameter::memory_share});
   add(set, fused, {gemm_launch});
   add_all(set, true, index(format, FormatParameter::reduce), index(format, FormatParameter::experts_share_128));
+  if (fused)
+    set.reset(index(format, FormatParameter::quantise_share)).reset(index(format, FormatParameter::quantise_row));
 }
 
 // Ops that ggml has kernels of its own for.
