@@ -206,6 +206,8 @@ TEST_CASE("what is not used is said", "[launch]") {
   CHECK(notes_of("vllm serve Qwen/Qwen3-8B\nvllm serve Qwen/Qwen3-0.6B").find("1 further commands") !=
         std::string::npos);
   CHECK(notes_of("vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2").empty());
+  CHECK(notes_of("vllm serve Qwen/Qwen3-8B --max-loras 4") ==
+        "not used of the command: --max-loras, --max-lora-rank (without --enable-lora)");
 }
 
 TEST_CASE("manifests, files of compose and of engines are read", "[launch]") {

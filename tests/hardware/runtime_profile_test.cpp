@@ -36,6 +36,19 @@ RuntimeProfile profile_of(const std::string& device, const std::string& name,
   return load_runtime_profile(load_device(device), name, unknown);
 }
 
+TEST_CASE("rows of single ops may have values of their own, which a profile that is written keeps") {
+  const RuntimeProfile p = parse(
+      "name: toy\nhardware: toybox\ntitle: Toy\nsource: made up\nparameters:\n"
+      "  - {name: gemm.launch, value: 4e-6, provenance: fitted, alone: 9e-6}\n"
+      "  - {name: gemm.overlap, value: 3, provenance: fitted}\n");
+  const auto launch = static_cast<std::size_t>(Parameter::gemm_launch);
+  const auto overlap = static_cast<std::size_t>(Parameter::gemm_overlap);
+  CHECK(p.values[launch] == 4e-6);
+  CHECK(measured_alone(p).values[launch] == 9e-6);
+  CHECK(measured_alone(p).values[overlap] == 3);
+  CHECK(parse(format_runtime_profile(p)).alone == p.alone);
+}
+
 const std::string kGood =
     "name: toy\n"                                                                                         // 1
     "hardware: toybox\n"                                                                                  // 2

@@ -448,6 +448,7 @@ TEST_CASE("every mistake in a file of prices is reported where it is") {
   has(csv, ":4:1: missing key 'device'");
   has(csv, ":5:1: second price of 'H100 SXM'");
   has(problems("q.csv", "device,price\nx,1\n"), ":1:8: unknown key 'price'");
+  has(problems("s.csv", "device,amount,curency\nx,1,\ny,1,EUR\n"), ":1:15: unknown key 'curency'");
   has(problems("r.csv", "device\nx\n"), ":2:1: missing key 'amount'");
 }
 

@@ -164,6 +164,12 @@ class Capacity(ProgramTest):
             with self.subTest(words=words):
                 self.assert_bad_input([*self.DEEPSEEK, *words], message)
 
+    def test_sessions_too_long_to_simulate_meet_no_rate(self):
+        found = self.json("capacity", "-m", "llama-3.1-8b", "--tp", "1", "--weights", "bf16", "--input", "200", "--output", "100",
+                          "--slo", "ttft.p99=1s", "--fleet", "1xh100-sxm", "--turns", "10", "--think", "300s")["candidates"][0]
+        self.assertFalse(found["meets"])
+        self.assertIn("too long to simulate", found["why"])
+
     def test_every_combination_is_a_candidate(self):
         found = {(c["hardware"], c["plan"], c["weights"]) for c in self.candidates(*CARDS)}
         self.assertEqual(found, {(hw, plan, weights) for hw in ("h100-sxm", "l40s") for plan in ("1 device", "tp 2")
