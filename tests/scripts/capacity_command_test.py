@@ -166,7 +166,7 @@ class Capacity(ProgramTest):
 
     def test_sessions_too_long_to_simulate_meet_no_rate(self):
         found = self.json("capacity", "-m", "llama-3.1-8b", "--tp", "1", "--weights", "bf16", "--input", "200", "--output", "100",
-                          "--slo", "ttft.p99=1s", "--fleet", "1xh100-sxm", "--turns", "10", "--think", "300s")["candidates"][0]
+                          "--slo", "ttft.p99=1s", "--fleet", "1xh100-sxm", "--turns", "10", "--think", "300s", status=INFEASIBLE)["candidates"][0]
         self.assertFalse(found["meets"])
         self.assertIn("too long to simulate", found["why"])
 
