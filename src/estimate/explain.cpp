@@ -729,7 +729,8 @@ class MemoryExplainer {
   Term weights(bool on_host) const {
     Term language = language_weights(on_host);
     if (e_.adapters.any() && !on_host) {
-      const double one = cost::adapter_weight_bytes(e_, stage_).value / d(e_.adapters.served);
+      const double one =
+          cost::adapter_weight_bytes(e_, static_cast<std::int64_t>(stage_)).value / d(e_.adapters.served);
       language = language + named("adapters", e_.adapters.served, "adapters that are held") *
                                 named("adapter_bytes", one, "bytes of one: rank (n + k) of each matrix, in 16 bits");
     }

@@ -31,7 +31,8 @@ Ranks numbered(const std::vector<double>& picked, std::size_t ranks, std::size_t
   Ranks held(ranks);
   for (std::size_t i = 0; i < slots; ++i) {
     const std::size_t expert = i % picked.size();
-    held[i * ranks / slots].push_back(picked[expert] / static_cast<double>((slots - expert - 1) / picked.size() + 1));
+    const std::size_t copies = (slots - expert - 1) / picked.size() + 1;
+    held[i * ranks / slots].push_back(picked[expert] / static_cast<double>(copies));
   }
   return held;
 }

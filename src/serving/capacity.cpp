@@ -1,5 +1,7 @@
 #include "serving/capacity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
