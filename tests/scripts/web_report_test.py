@@ -111,7 +111,7 @@ def make(pages, estimate):
     pages.export("graph.html", "graph", os.path.join(ROOT, "tests", "program", "programs", "llama_decoder_while.mlir"), "--hw", "rtx4090")
     pages.export("calibrate.html", "calibrate", "atlas-800i-a2-llama-2-70b", "--hw", "atlas-800i-a2")
     pages.export("serve.html", "serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--rate", "8", "--requests", "200", "--slo", "ttft=10s")
-    pages.export("capacity.html", "capacity", "-m", "llama-3.1-8b", "--hw", "h100-sxm,a100-sxm-80gb", "--tp", "1,2", "--rate", "40", "--slo", "ttft=1s,tpot=50ms")
+    pages.export("capacity.html", "capacity", "-m", "llama-3.1-8b", "--hw", "h100-sxm,a100-sxm-80gb", "--tp", "1,2", "--weights", "bf16", "--rate", "40", "--slo", "ttft=1s,tpot=50ms")
     pages.export("study.html", "run", os.path.join(ROOT, "docs", "examples", "two-cards.yaml"))
     pages.export("h100.html", "estimate", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--batch", "16", "--prompt", "2048")
     write_devices(pages)
