@@ -475,10 +475,11 @@ CollectiveCost by_custom(const Links::Custom& custom, const Exchange& x) {
   constexpr double kOneShotOfFew = 512.0 * 1024;
   constexpr double kOneShot = 256.0 * 1024;
   const Bytes once{x.others() * x.bytes};
-  const bool fewer = once / custom.one_shot < custom.second + Bytes{x.ring_bytes()} / custom.two_shot;
-  const bool small = custom.fastest ? fewer : x.bytes < (d(x.ranks) <= kFew ? kOneShotOfFew : kOneShot);
-  const bool one = x.ranks == 2 || small;
-  const Bytes sent = one ? once : Bytes{x.ring_bytes()};
+  const Bytes twice{x.ring_bytes()};
+  const bool quicker = once / custom.one_shot < custom.second + twice / custom.two_shot;
+  const bool small = x.bytes < (d(x.ranks) <= kFew ? kOneShotOfFew : kOneShot);
+  const bool one = x.ranks == 2 || (custom.fastest ? quicker : small);
+  const Bytes sent = one ? once : twice;
   const double kernel = x.with_norm ? custom.with_norm : 1;
   return {.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot,
           .steps = one ? 1.0 : 2.0,

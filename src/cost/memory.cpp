@@ -430,9 +430,9 @@ Bytes vision_weight_bytes(const graph::Execution& e) {
 Bytes adapter_weight_bytes(const graph::Execution& e, std::int64_t stage) {
   using enum model::Role;
   const graph::Adapters& a = e.adapters;
+  if (!a.any()) return {};
   double elements = 0;
   for (const model::LayerGroup& group : e.weights.groups) {
-    if (!a.any()) break;
     for (const model::Tensor& t : model::layer_tensors(*e.model, graph::shard(e.model->kinds[group.kind], e.plan))) {
       const bool adapted =
           (t.role >= q && t.role <= kv_b) || (a.mlp && t.role >= gate && t.role <= shared_down && t.role != router);

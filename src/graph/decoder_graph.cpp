@@ -91,6 +91,7 @@ struct How {
   Input input = Input::own;
   bool bias = false;
   ExpertLoad load = {};
+  std::int64_t matrices = 1;  // of the checkpoint that are one here, and of which an adapter is beside each
 };
 
 class DecoderBuilder : StepWriter {
@@ -320,14 +321,14 @@ class DecoderBuilder : StepWriter {
     if (norm_pending_ && norm_pending_->width != k) write_pending_norm();
     Gemm& written = multiply(tag, rows, n, k, format, how);
     if (norm_pending_ || norm_taken_) take_norm(written, how.input == Input::shared);
-    if (e_.adapters.any() && e_.adapters.beside(tag) > 0) return adapt(tag, Gemm(written));
+    if (e_.adapters.any() && e_.adapters.beside(tag) > 0) return adapt(tag, Gemm(written), how.matrices);
     if (how.input == Input::own) keeps(d(rows * k));
     if (how.input == Input::gathered) keeps(d(rows * k) / d(residual_ranks_));
   }
   // Served adapters, as vLLM's and SGLang's kernels run them: one for all of a product's A, grouped by adapter, and one
   // for its B that adds to the product's result. Of grouped products an adapter has matrices for each expert, and rows
   // reach no more of them than they are.
-  void adapt(Tag tag, Gemm product) {
+  void adapt(Tag tag, Gemm product, std::int64_t matrices) {
     const Adapters& a = e_.adapters;
     const Scope here = std::exchange(scope_, Scope::sequences);
     product.joined = {};
@@ -336,8 +337,7 @@ class DecoderBuilder : StepWriter {
     product.weight_matrices = std::min(a.used(sequences()) * product.weight_matrices, d(product.m));
     product.row_tiles = {};
     Gemm up = product;
-    product.n =
-        a.rank * a.beside(tag) * (tag == Tag::q_a_proj && o_.fused_qkv_a ? 2 : 1);  // with that of keys and values
+    product.n = a.rank * a.beside(tag) * matrices;
     push(Tag::adapter_down, product);
     up.k = a.rank;
     up.accumulated_bits = bits(activations_);
@@ -734,7 +734,7 @@ class DecoderBuilder : StepWriter {
     const std::size_t first = graph_.size();
     if (l.q_lora_rank) {
       linear(Tag::q_a_proj, Role::q_a, *l.q_lora_rank + (together ? kv : 0), hidden_,
-             {.input = Input::gathered, .bias = a.qkv_bias});
+             {.input = Input::gathered, .bias = a.qkv_bias, .matrices = together ? 2 : 1});
       rms_norm(Tag::q_a_norm, tokens_, *l.q_lora_rank);
       keeps(d(tokens_ * *l.q_lora_rank));
       linear(Tag::q_b_proj, Role::q_b, q, *l.q_lora_rank);

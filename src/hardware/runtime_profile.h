@@ -313,7 +313,10 @@ struct KernelChoices {
   // Products of scheme fp8 get activations that the kernel before them has written narrow.
   bool fused_quantising = false;
   bool joint_attention = false;  // sequences that decode and pieces of prompts are one launch of attention
-  bool quantising_is_fused(FormatKernel format) const { return fused_quantising && format == FormatKernel::fp8; }
+  // Not of a row that was measured by itself.
+  bool quantising_is_fused(FormatKernel format, bool alone) const {
+    return fused_quantising && format == FormatKernel::fp8 && !alone;
+  }
   bool operator==(const KernelChoices&) const = default;
 };
 
@@ -410,8 +413,8 @@ struct RuntimeProfile {
   std::string gguf_era;  // of the files that were measured; empty: the present rules
   KernelChoices choices;
   ParameterValues values = {};
-  // Where the fit of a fitted number began, and what it was held to; 0: the general default.
   std::array<double, kAllParameters> alone = {};  // of rows of one op measured by itself; 0: the same value
+  // Where the fit of a fitted number began, and what it was held to; 0: the general default.
   std::array<double, kAllParameters> prior = {};
   std::array<Provenance, kAllParameters> provenance = {};
   std::array<double, kAllParameters> uncertainty = {};  // relative standard error; 0: not fitted

@@ -599,7 +599,7 @@ std::optional<BreakEven> CapacityResult::break_even() const {
 std::optional<DayPlan> CapacityResult::day_plan() const {
   const Candidate* k = best();
   if (day.empty() || k == nullptr || k->decode_replicas > 0) return std::nullopt;
-  const double hours = day_hours / static_cast<double>(day.size());
+  const double hours = part_hours();
   DayPlan plan{.parts = {}, .fixed_cost = {}, .scaled_cost = {}, .start = k->start, .start_formula = k->start_formula};
   if (k->cost_per_hour) plan.scaled_cost = 0;
   for (const double of : day) {

@@ -2,6 +2,7 @@
 // rests on; which deployments serve a rate.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -219,6 +220,7 @@ struct CapacityResult {
   std::optional<BreakEven> break_even() const;
   std::vector<double> day;  // rates of equal parts of a day; empty: one rate
   double day_hours = 24;    // that they are together; of a trace as many as it lasts
+  double part_hours() const { return day_hours / std::max(1.0, static_cast<double>(day.size())); }
   Seconds scale_time = {};  // that a replica takes to start, where it does not
   bool wakes = false;       // … from sleep, its weights in the host's memory or read from storage at a server's rate
   std::optional<BytesPerSecond> storage;

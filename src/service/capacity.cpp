@@ -254,8 +254,7 @@ void wake(const CapacityResult& result, const estimate::Setup& setup, Bytes weig
   const std::int64_t sharers = result.storage ? std::min(k.replica_devices, setup.cluster.devices_per_node) : 1;
   const BytesPerSecond rate = result.storage ? *result.storage : link->per_direction;
   k.start = weights * d(sharers) / rate;
-  const double part = result.day_hours * 3600 / std::max(1.0, d(std::ssize(result.day)));
-  if (k.start.value > part) {
+  if (k.start.value > result.part_hours() * 3600) {
     throw Error::infeasible(
         fmt::format("`scale-time` wake: {} to wake, longer than a part of the day", format_seconds(k.start)),
         "`scale-time` wake, or of quicker storage");
@@ -556,11 +555,10 @@ void Search::read() {
   }
   if (const std::string& text = query_.scale_time; !text.empty()) {
     constexpr std::string_view kStored = "wake:";
-    const double part = result_.day_hours / std::max(1.0, d(std::ssize(result_.day)));
     result_.wakes = text == "wake" || text.starts_with(kStored);
     if (text.starts_with(kStored)) result_.storage = parse_bytes_per_second(text.substr(kStored.size()));
     const std::optional<Seconds> time = result_.wakes ? Seconds{} : parse_seconds(text);
-    if (!time || time->value < 0 || result_.day.empty() || time->value > part * 3600 ||
+    if (!time || time->value < 0 || result_.day.empty() || time->value > result_.part_hours() * 3600 ||
         (text.starts_with(kStored) && !(result_.storage && result_.storage->value > 0))) {
       throw Error::bad_input("`scale-time` is a time, of a `day`, and no longer than one of its parts",
                              "`day` 2,1,1,4,9,7 and `scale-time` 180s, wake (weights wait in the host's memory) or "
@@ -582,7 +580,7 @@ void Search::read() {
   }
   for (const std::string& engine : parts_of(q.engine.value_or(""))) serving::parse_engine_kind(engine);
   if (!q.trace) return;
-  trace = serving::first_of(trace, most);
+  if (traced) trace = serving::first_of(trace, most);
   if (sources_.model(*q.model).decoder.encoder) serving::read_alone(trace);
   trace_ = std::make_shared<const serving::Trace>(std::move(trace));
   result_.notes = trace_->notes;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -14,7 +13,13 @@ namespace llmperf::serving {
 namespace {
 
 Binding binding_of(Metric metric) {
-  return std::array{Binding::ttft, Binding::tpot, Binding::itl, Binding::e2e}.at(static_cast<std::size_t>(metric));
+  switch (metric) {
+    case Metric::ttft: return Binding::ttft;
+    case Metric::tpot: return Binding::tpot;
+    case Metric::itl: return Binding::itl;
+    case Metric::e2e: break;
+  }
+  return Binding::e2e;
 }
 
 // The bound that is exceeded most.

@@ -118,7 +118,13 @@ std::string text_of(const Slo& slo) {
 }
 
 const Distribution& Summary::of(Metric metric) const {
-  return *std::array{&ttft, &tpot, &itl, &e2e}.at(static_cast<std::size_t>(metric));
+  switch (metric) {
+    case Metric::ttft: return ttft;
+    case Metric::tpot: return tpot;
+    case Metric::itl: return itl;
+    case Metric::e2e: break;
+  }
+  return e2e;
 }
 
 std::optional<double> Summary::value(const Bound& b) const {

@@ -494,7 +494,7 @@ void add_packed(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format,
 
 void add_narrow(ParameterSet& set, const graph::Gemm& gemm, FormatKernel format, const KernelChoices& choices) {
   const hardware::ProductTiles rule = choices.product_tiles[static_cast<std::size_t>(format)];
-  const bool fused = choices.quantising_is_fused(format) && !gemm.alone;
+  const bool fused = choices.quantising_is_fused(format, gemm.alone);
   const bool quantises = rule == hardware::ProductTiles::quantised_menu && !fused;
   if (rule == hardware::ProductTiles::menu || rule == hardware::ProductTiles::quantised_menu) {
     add(set, true, format, {FormatParameter::share, FormatParameter::step});

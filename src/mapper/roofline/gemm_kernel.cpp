@@ -369,7 +369,7 @@ ProductTime narrow_time(const KernelDevice& d, const ParameterValues& v, const K
   GemmCall narrow = g;
   narrow.first_bytes = g.m * g.k * g.batch * g.narrow_bytes;
   const auto of = [&](FormatParameter p) { return v[index(format, p)]; };
-  const bool fused = c.quantising_is_fused(format) && !g.alone;
+  const bool fused = c.quantising_is_fused(format, g.alone);
   // Outside of its engine a scale for each row takes a core some time, however short the row.
   const double quantise =
       fused ? 0

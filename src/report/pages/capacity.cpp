@@ -163,7 +163,7 @@ Table others_table(const CapacityResult& r) {
   return t;
 }
 
-// "1024 tokens in, 128 out, 512 of the prompt alike in all".
+// "1024 tokens in, 128 out, 512 tokens of the prompt alike in all".
 std::string requests_text(const serving::Load& load) {
   if (load.trace) {
     return fmt::format("{}: {} tokens in and {} out on the mean", load.trace->workload.name, text_of(load.input),
