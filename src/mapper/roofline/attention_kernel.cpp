@@ -174,7 +174,7 @@ double regroup_seconds(const KernelDevice& d, const ParameterValues& v, const At
 
 double decode_seconds(const KernelDevice& d, const ParameterValues& v, const KernelChoices& c, const AttentionCall& a) {
   if (c.attention == hardware::AttentionKernels::xqa) return xqa_decode_seconds(d, v, a);
-  if (!c.has_flash2_form()) return flash3_decode_seconds(d, v, a);
+  if (!c.has_flash2_form()) return flash3_decode_seconds(d, v, c, a);
   const bool grouped = a.heads > a.kv_heads;
   const double group = a.heads / a.kv_heads * a.queries;
   const double keys = a.window > 0 ? std::min(a.keys(), a.window) : a.keys();
@@ -299,23 +299,33 @@ double query_bytes(const AttentionCall& a) {
   return a.sequences * a.heads * a.queries * (a.qk_dim + a.v_dim) * a.element_bytes;
 }
 
-// Elements of a sequence are read wide and written as narrow as the cache.
-double narrowing_seconds(const KernelDevice& d, const AttentionCall& a, double elements, double launch) {
-  if (!a.narrow() || !a.widens()) return 0;
-  return launch + a.sequences * elements * (a.element_bytes + a.key_value_bytes) / d.bandwidth;
+// Elements of a sequence are read wide and written as narrow as the cache. Where they are `scaled` before, by a kernel
+// that reads and writes them wide, what was measured in 8 bits began with 16 as well.
+double narrowing_seconds(const KernelDevice& d, const AttentionCall& a, double elements, double launch,
+                         bool scaled = false) {
+  if (!a.narrow() || (!a.widens() && !scaled)) return 0;
+  const double wide = std::max(a.element_bytes, 2.0);
+  return launch + a.sequences * elements * (wide * (scaled ? 3 : 1) + a.key_value_bytes) / d.bandwidth;
+}
+// Of heads that an engine copies before the kernel takes them.
+double copied_seconds(const ParameterValues& v, const KernelChoices& c, const AttentionCall& a) {
+  return c.copied_head > 0 && a.qk_dim == static_cast<double>(c.copied_head) ? v[index(decode_copy)] : 0;
 }
 double query_elements(const AttentionCall& a) { return a.queries * a.heads * a.qk_dim; }
 
-double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const PromptKernel& kernel,
-                      const AttentionCall& a, hardware::AttentionKernels library) {
-  const bool packed = library == hardware::AttentionKernels::flash3;
+double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const KernelChoices& choices,
+                      const PromptKernel& kernel, const AttentionCall& a) {
+  const bool packed = choices.attention == hardware::AttentionKernels::flash3;
+  const bool blackwell = choices.attention == hardware::AttentionKernels::blackwell;
   Flash3Tile tile = flash3_tile(a);
+  double again = 1;  // times that its products are computed
   if (!packed) {
     constexpr double kLargeTile = 256;
     constexpr double kAccumulated = 128;  // results of a row, of which two tiles fit into a core's own memory for them
-    const bool large =
-        library == hardware::AttentionKernels::blackwell && a.queries >= kLargeTile && a.v_dim <= kAccumulated;
+    constexpr double kWhole = 256;        // … and with their scores; of wider ones each half meets all scores anew
+    const bool large = blackwell && a.queries >= kLargeTile && a.v_dim <= kAccumulated;
     tile = {large ? kLargeTile : kLargeTile / 2, 128};
+    if (blackwell && !a.narrow() && a.v_dim > kWhole) again = (2 * a.qk_dim + a.v_dim) / (a.qk_dim + a.v_dim);
   }
   const double group = packed ? a.heads / a.kv_heads : 1;
   const double context = std::max(0.0, a.context);
@@ -339,7 +349,7 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Pro
   }
 
   const double cells = tile.rows * tile.keys;
-  const double products = 2 * cells * (flash3_width(a.qk_dim) + flash3_width(a.v_dim)) * d.cores / d.matrix;
+  const double products = again * 2 * cells * (flash3_width(a.qk_dim) + flash3_width(a.v_dim)) * d.cores / d.matrix;
   const bool expanded = kernel.narrow_share <= 0;
   const double step =
       (products / (a.narrow() && !expanded ? kernel.narrow_share : kernel.share) + cells / kernel.exponential_rate) *
@@ -356,8 +366,8 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Pro
   const double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) / rate;
   const double narrowed = query_elements(a) + (expanded ? a.kv_heads * a.keys() * (a.qk_dim + a.v_dim) : 0);
   return kernel.launch + overlapped(compute, memory, v[index(prefill_overlap)]) +
-         narrowing_seconds(d, a, narrowed, v[index(prefill_quantise)]) +
-         (parts > 1 ? joined_bytes(a, parts) / rate : 0);
+         narrowing_seconds(d, a, narrowed, v[index(prefill_quantise)], choices.queries_scaled && !expanded) +
+         copied_seconds(v, choices, a) + (parts > 1 ? joined_bytes(a, parts) / rate : 0);
 }
 
 }  // namespace
@@ -366,17 +376,18 @@ double flash3_prefill_seconds(const KernelDevice& d, const ParameterValues& v, c
                               const AttentionCall& a) {
   const bool latent = a.qk_dim != a.v_dim;
   if (!latent) {
-    return prompt_seconds(d, v,
+    return prompt_seconds(d, v, c,
                           {v[index(prefill_launch)], v[index(prefill_share)], v[index(prefill_block)],
                            v[index(prefill_exponential_rate)], v[index(prefill_narrow_share)]},
-                          a, c.attention);
+                          a);
   }
   const PromptKernel kernel{v[index(latent_prompt_launch)], v[index(latent_prompt_share)],
                             v[index(latent_prompt_block)], v[index(latent_prompt_exponential_rate)], 0};
-  return prompt_seconds(d, v, kernel, a, c.attention) + v[index(latent_token)] * a.sequences * a.queries / d.cores;
+  return prompt_seconds(d, v, c, kernel, a) + v[index(latent_token)] * a.sequences * a.queries / d.cores;
 }
 
-double flash3_decode_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
+double flash3_decode_seconds(const KernelDevice& d, const ParameterValues& v, const KernelChoices& c,
+                             const AttentionCall& a) {
   constexpr double kRows = 64;
   constexpr double kUsualElements = 256;  // of a key and its value
   constexpr double kStartGrowth = 0.375;
@@ -401,7 +412,8 @@ double flash3_decode_seconds(const KernelDevice& d, const ParameterValues& v, co
 
   double seconds = v[index(decode_launch)] +
                    overlapped(std::max(rounds * part(keys), part(longest)), memory, v[index(decode_overlap)]) +
-                   narrowing_seconds(d, a, query_elements(a), v[index(decode_quantise)]);
+                   narrowing_seconds(d, a, query_elements(a), v[index(decode_quantise)], c.queries_scaled) +
+                   copied_seconds(v, c, a);
   if (a.sequences <= kMostSorted) seconds += v[index(decode_sequence)] * a.sequences;
   if (parts > 1) {
     seconds += v[index(decode_split)] + parts * v[index(decode_split_each)] + joined_bytes(a, parts) / rate;
@@ -473,9 +485,10 @@ double xqa_decode_seconds(const KernelDevice& d, const ParameterValues& v, const
 //
 // Attention by kernels in Triton (SGLang's extend_attention and decode_attention, vLLM's unified attention), which
 // stacks fall back on for what their library has no kernel for. A prompt is dealt in blocks of 128 rows of a head, 64
-// of a wide one, in whole rounds over the cores, at one share of the peak; what a window hides is computed, unless the
-// loop skips it. New tokens: a block takes up to 16 heads of a group, keys are divided into at most 8 parts, and every
-// core streams them at its own rate, widened on the way.
+// of a wide one and 32 of one wider than 256, which meet keys 64 at a time, in whole rounds over the cores, at one
+// share of the peak; what a window hides is computed, unless the loop skips it. New tokens: a block takes up to 16
+// heads of a group, keys are divided into at most 8 parts, and every core streams them at its own rate, widened on the
+// way.
 
 const hardware::AttentionCase* triton_case(const KernelChoices& c, const AttentionCall& a, bool prompts) {
   const auto fits = [&](const hardware::AttentionCase& of) {
@@ -490,10 +503,13 @@ const hardware::AttentionCase* triton_case(const KernelChoices& c, const Attenti
 
 double triton_prefill_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a, bool skips) {
   constexpr double kUsualHead = 128;
-  const double rows = a.qk_dim <= kUsualHead ? 128 : 64;
+  constexpr double kWideHead = 256;
+  constexpr double kStep = 64;
+  const double rows = a.qk_dim <= kUsualHead ? 128 : a.qk_dim <= kWideHead ? 64 : 32;
   const double blocks = rounded_up(a.queries / rows);
-  const double longest = skips && a.cuts() ? std::min(a.keys(), 1.5 * a.window + rows) : a.keys();
-  const double mean = std::min(longest, a.keys() - (blocks - 1) * rows / 2);
+  const double keys = round_up(a.keys(), kStep);
+  const double longest = skips && a.cuts() ? std::min(keys, 1.5 * a.window + rows) : keys;
+  const double mean = std::min(longest, keys - (blocks - 1) * rows / 2);
   const double each =
       2 * rows * (a.qk_dim + a.v_dim) * d.cores / d.matrix / v[index(a.widens() ? triton_narrow_share : triton_share)];
   const double start = v[index(triton_block)];

@@ -551,6 +551,7 @@ void add_attention(ParameterSet& set, const graph::Attention& a, const KernelCho
                                : add_all(set, true, triton_launch, triton_memory_share);
   }
   if (on_latents(a, choices)) return add_all(set, true, latent_launch, latent_split);
+  add(set, choices.copied_head == a.qk_dim, {decode_copy});
   if (!flash2 && is_latent(a) && !decodes(a, choices)) {
     add(set, true, {prefill_memory_share, prefill_overlap, prefill_tail});
     add(set, call.narrow(), {prefill_quantise});

@@ -191,7 +191,8 @@ double decode_seconds(const KernelDevice& device, const ParameterValues& values,
 // The same where the profile's kernels are not FlashAttention-2's, and of new tokens on latents (shared_kv).
 double flash3_prefill_seconds(const KernelDevice& device, const ParameterValues& values, const KernelChoices& choices,
                               const AttentionCall& call);
-double flash3_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
+double flash3_decode_seconds(const KernelDevice& device, const ParameterValues& values, const KernelChoices& choices,
+                             const AttentionCall& call);
 double xqa_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);
 // Whether XQA gives every query head a block of its own, and the launch of the kernel that runs.
 bool has_block_per_head(const AttentionCall& call);
