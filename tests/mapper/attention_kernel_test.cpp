@@ -352,8 +352,44 @@ TEST_CASE("kernels for Blackwell keep heads apart, in blocks of 256 rows") {
   wide.qk_dim = wide.v_dim = 256;
   const double step = 2.0 * 128 * 128 * 512 / 5e12 + 128.0 * 128 / 1e10;
   CHECK(prompt3(wide, c) == Approx(3 * step + 2e-6 + 0.2 * (2 * step + 1e-6)));
+  // Results of 512 elements leave none for scores: each half of them meets its scores anew, three products of 512 in
+  // place of two.
+  wide = call(1, 128, 0, 10, 10);
+  wide.qk_dim = wide.v_dim = 512;
+  CHECK(prompt3(wide, c) == Approx(1.2 * (1.5 * 2 * 128 * 128 * 1024 / 5e12 + 128.0 * 128 / 1e10 + 1e-6)));
+  wide.key_value_bytes = wide.element_bytes = 1;
+  CHECK(prompt3(wide, c) == Approx(1.2 * (2.0 * 128 * 128 * 1024 / 2.5e12 + 128.0 * 128 / 1e10 + 1e-6)));
   c.attention = hardware::AttentionKernels::xqa;
   CHECK(prompt3(call(1, 256, 0, 10, 10), c) == Approx(3 * kStep3 + 2e-6 + 0.2 * (2 * kStep3 + 1e-6)));
+}
+
+TEST_CASE("queries that meet their scale in a kernel of its own are read and written once more") {
+  KernelChoices c;
+  c.attention = hardware::AttentionKernels::blackwell;
+  AttentionCall a = call(1, 128, 0, 10, 10);
+  a.key_value_bytes = a.element_bytes = 1;
+  const auto time = [&] { return prefill_seconds(round_device(), flash3_values(), c, a); };
+  const double narrow = time();  // what was measured in 8 bits began with 8
+  c.queries_scaled = true;
+  const double elements = 128.0 * 10 * 128;
+  CHECK(time() - narrow == Approx(3e-6 + elements * (2 + 2 + 2 + 1) / 1e12));
+}
+
+TEST_CASE("heads of the width that an engine copies take a kernel more, of prompts and of new tokens") {
+  ParameterValues v = flash3_values();
+  v[index(decode_copy)] = 6e-6;
+  KernelChoices c = flash3();
+  c.copied_head = 192;
+  for (const double queries : {1.0, 128.0}) {
+    AttentionCall a = call(1, queries, 500, 10, 10);
+    const auto more = [&] {
+      const auto time = queries > 1 ? prefill_seconds : decode_seconds;
+      return time(compute_device(), v, c, a) - time(compute_device(), v, flash3(), a);
+    };
+    CHECK(more() == 0);
+    a.qk_dim = a.v_dim = 192;
+    CHECK(more() == Approx(6e-6));
+  }
 }
 
 // ---- XQA, on 10 cores with two blocks each
@@ -437,6 +473,11 @@ TEST_CASE("Triton's prompts are whole rounds of blocks, and compute what a windo
     return triton_prefill_seconds(compute_device(), v, a, skips);
   };
   const double key = 2.0 * 128 * 256 / 1e12;  // one key of a block of 128 rows at a tenth of a core's 10 TFLOP/s
+  // Keys come 64 at a time; 33 rows of a wide head are two blocks of 32.
+  CHECK(time(call(1, 64, 6, 10, 10)) == Approx(7e-6 + 128 * key + 1e-6));
+  AttentionCall wide = call(1, 33, 0, 5, 5);
+  wide.qk_dim = wide.v_dim = 512;
+  CHECK(time(wide) == Approx(7e-6 + 64 * key + 1e-6));
   // Four blocks of 10 heads are four rounds; the mean one sees 320 of 512 keys.
   CHECK(time(call(1, 512, 0, 10, 10)) == Approx(7e-6 + 4 * (320 * key + 1e-6)));
   AttentionCall a = call(1, 512, 0, 10, 10);
