@@ -641,6 +641,17 @@ TEST_CASE("new tokens on latents read them once for all heads, in steps dealt to
   // 4 sequences of 2 blocks of 10 steps: 80 on 10 cores.
   const double step = 2.0 * 64 * 64 * 1088 / 5e12;
   CHECK(latent_seconds(compute_device(), v, a) == Approx(4e-6 + 3e-6 + 8 * step + 7e-6));
+  // Nine blocks of 45 steps on 10 cores stay whole, because an even share of 40.5 leaves room for five more; of 46 not.
+  a.heads = 64;
+  a.sequences = 9;
+  a.context = 45 * 64 - 1;
+  CHECK(latent_seconds(compute_device(), v, a) == Approx(4e-6 + 3e-6 + 45 * step));
+  a.context = 46 * 64 - 1;
+  CHECK(latent_seconds(compute_device(), v, a) == Approx(4e-6 + 3e-6 + 42 * step + 7e-6));
+  a = call(4, 1, 639, 128, 1);
+  a.qk_dim = 576;
+  a.v_dim = 512;
+  a.shared_kv = true;
   a.sequences = 10;
   CHECK(latent_seconds(compute_device(), v, a) == Approx(4e-6 + 6e-6 + 20 * step));
   // 576 elements of every token, and of every head 576 + 512 of queries and results.

@@ -364,7 +364,10 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
   const double keys = std::min(a.keys(), a.window > 0 ? a.window + a.queries - 1 : a.keys());
   const double rate = d.bandwidth * v[index(prefill_memory_share)];
   const double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) / rate;
-  const double narrowed = query_elements(a) + (expanded ? a.kv_heads * a.keys() * (a.qk_dim + a.v_dim) : 0);
+  // Latents as they are become as wide as the queries; expanded keys and values as narrow as the cache, queries with
+  // them.
+  const double expansion = expanded ? a.kv_heads * a.keys() * (a.qk_dim + a.v_dim) : 0;
+  const double narrowed = a.shared_kv ? a.keys() * a.qk_dim : query_elements(a) + expansion;
   return kernel.launch + overlapped(compute, memory, v[index(prefill_overlap)]) +
          narrowing_seconds(d, a, narrowed, v[index(prefill_quantise)], choices.queries_scaled && !expanded) +
          copied_seconds(v, choices, a) + (parts > 1 ? joined_bytes(a, parts) / rate : 0);
@@ -541,8 +544,9 @@ double triton_decode_seconds(const KernelDevice& d, const ParameterValues& v, co
 //
 //   tau = 2 64 64 (qk + v) / (share F / cores)
 //
-// The tiles of all blocks are dealt evenly to the cores, so that a sequence may end up in several; another kernel joins
-// its parts. The heads of one sequence read its latents once, as far as memory is concerned:
+// The tiles of all blocks are dealt evenly to the cores, so that a sequence may end up in several (not where whole ones
+// take no more than five tiles longer); another kernel joins its parts. The heads of one sequence read its latents
+// once, as far as memory is concerned:
 //
 //   launch + block max(1, blocks / cores) +
 //     p-norm( ceil(steps of all blocks / cores) tau, bytes of latents / (share B) )
@@ -551,6 +555,7 @@ double triton_decode_seconds(const KernelDevice& d, const ParameterValues& v, co
 double latent_seconds(const KernelDevice& d, const ParameterValues& v, const AttentionCall& a) {
   constexpr double kRows = 64;
   constexpr double kKeys = 64;
+  constexpr double kSlack = 5;
   constexpr double kResultBytes = 8;  // of a partial result in 32 bits, written and read
   const double rows = a.heads * a.queries;
   const double blocks = a.sequences * rounded_up(rows / kRows);
@@ -558,13 +563,16 @@ double latent_seconds(const KernelDevice& d, const ParameterValues& v, const Att
   const double head = a.qk_dim + a.v_dim;
 
   const double step = 2 * kRows * kKeys * head * d.cores / (d.matrix * v[index(latent_share)]);
-  const double compute = rounded_up(blocks * steps / d.cores) * step;
+  // The scheduler adds kSlack steps to what each core's share is, so that sequences that nearly fill the cores stay
+  // whole.
+  const bool whole = blocks < d.cores && blocks * (steps + kSlack) >= d.cores * steps;
+  const double compute = (whole ? steps : rounded_up(blocks * steps / d.cores)) * step;
   const double memory =
       a.sequences * a.kv_heads * a.keys() * a.key_bytes() / (d.bandwidth * v[index(latent_memory_share)]);
   const double queries = a.sequences * rows * head * a.element_bytes / (d.bandwidth * v[index(latent_query_share)]);
   double seconds = v[index(latent_launch)] + v[index(latent_block)] * std::max(1.0, blocks / d.cores) +
                    overlapped(compute, memory, v[index(latent_overlap)]) + queries;
-  if (blocks < d.cores && steps > 1) {
+  if (blocks < d.cores && steps > 1 && !whole) {
     const double parts = std::min(blocks * steps, blocks + d.cores);
     seconds += v[index(latent_split)] + parts * std::min(rows, kRows) * a.v_dim * kResultBytes / d.bandwidth;
   }
