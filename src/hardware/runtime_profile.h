@@ -253,13 +253,13 @@ struct KernelChoices {
   // Products and attention are ggml's (ggml_kernel.cpp), quantised products in 8 bits or in 16.
   bool ggml = false;
   bool integer_products = false;
-  std::int64_t query_rows = 64;       // FlashAttention-2: rows of Q per block of attention
-  bool split_ungrouped = false;       // decode divides the keys of heads that share no KV head, too
-  std::int64_t copied_head = 0;       // heads of so many elements take a kernel of decode.copy seconds more; 0: none
-  bool latent_token_decodes = false;  // Blackwell: a prompt of one token is a new token of latents, too (vLLM)
-  bool queries_scaled = false;        // over keys of 8 bits queries meet their scale in a kernel of its own
-  std::int64_t small_rows = 0;        // quantised: rows up to which the kernel for few rows runs; 0: there is none
-  bool grouped_experts = false;       // routed experts are grouped kernels (gemm_kernel.cpp), else a product for each
+  std::int64_t query_rows = 64;     // FlashAttention-2: rows of Q per block of attention
+  bool split_ungrouped = false;     // decode divides the keys of heads that share no KV head, too
+  std::int64_t copied_head = 0;     // heads of so many elements take a kernel of decode.copy seconds more; 0: none
+  bool token_decodes = false;       // a prompt of one token runs as a new token (vLLM on Blackwell)
+  bool queries_scaled = false;      // over keys of 8 bits queries meet their scale in a kernel of its own
+  std::int64_t small_rows = 0;      // quantised: rows up to which the kernel for few rows runs; 0: there is none
+  bool grouped_experts = false;     // routed experts are grouped kernels (gemm_kernel.cpp), else a product for each
   bool cached_activations = false;  // dense products: what the cache holds of activations does not cross the memory bus
   std::array<ProductTiles, kFormatKernels> product_tiles = {};
   std::array<std::int64_t, kFormatKernels> dequantise_rows = {};  // from here on weights are unpacked first; 0: never

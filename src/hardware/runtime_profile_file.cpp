@@ -44,7 +44,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("split_ungrouped", c.split_ungrouped, 0, 1);
   visit("copied_head", c.copied_head, 0, 4096);
   visit("queries_scaled", c.queries_scaled, 0, 1);
-  visit("latent_token_decodes", c.latent_token_decodes, 0, 1);
+  visit("token_decodes", c.token_decodes, 0, 1);
   visit("small_rows", c.small_rows, 0, 1e9);
   visit("format_granule", c.format_granule, 1, 4096);
   visit("mxfp4_width", c.mxfp4_width, 0, 1e9);

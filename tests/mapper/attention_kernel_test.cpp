@@ -632,15 +632,15 @@ TEST_CASE("more tokens, a longer context or more sequences make no attention of 
 }
 
 TEST_CASE("new tokens on latents read them once for all heads, in steps dealt to all cores") {
-  AttentionCall a = call(4, 1, 639, 128, 1);
+  AttentionCall a = call(4, 1, 1919, 128, 1);
   a.qk_dim = 576;
   a.v_dim = 512;
   a.shared_kv = true;
   const ParameterValues v =
       values_with({{latent_launch, 4e-6}, {latent_share, 0.5}, {latent_block, 3e-6}, {latent_split, 7e-6}});
-  // 4 sequences of 2 blocks of 10 steps: 80 on 10 cores.
+  // 4 sequences of 2 blocks of 30 steps: 240 on 10 cores.
   const double step = 2.0 * 64 * 64 * 1088 / 5e12;
-  CHECK(latent_seconds(compute_device(), v, a) == Approx(4e-6 + 3e-6 + 8 * step + 7e-6));
+  CHECK(latent_seconds(compute_device(), v, a) == Approx(4e-6 + 3e-6 + 24 * step + 7e-6));
   // Nine blocks of 45 steps on 10 cores stay whole, because an even share of 40.5 leaves room for five more; of 46 not.
   a.heads = 64;
   a.sequences = 9;

@@ -103,12 +103,10 @@ double strided(const graph::Copy& c) { return c.access == graph::Access::strided
 
 bool is_decode(const graph::Attention& a) { return (a.q_tokens == 1 || a.verifies) && a.context > 0; }
 bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.v_dim; }
-// By the kernel of decode: one new token per sequence, of Blackwell's generated kernels the first one as well (of
-// latents where the engine takes it for a new one), and with CANN's a few, whose heads of a group fill no block.
+// By the kernel of decode: one new token per sequence, the first one as well under an engine that takes it for such,
+// and with CANN's a few, whose heads of a group fill no block.
 bool decodes(const graph::Attention& a, const KernelChoices& choices) {
-  return is_decode(a) ||
-         (choices.attention == hardware::AttentionKernels::blackwell && a.q_tokens == 1 &&
-          (!is_latent(a) || choices.latent_token_decodes)) ||
+  return is_decode(a) || (choices.token_decodes && a.q_tokens == 1) ||
          (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
           a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
 }
