@@ -214,6 +214,10 @@ double decode_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
   return seconds;
 }
 
+double copied_seconds(const ParameterValues& v, const KernelChoices& c, const AttentionCall& a) {
+  return c.copied_head > 0 && a.qk_dim == static_cast<double>(c.copied_head) ? v[index(decode_copy)] : 0;
+}
+
 // ---- FlashAttention-3
 //
 // Attention as FlashAttention-3 computes it on Hopper (arXiv:2407.08608; its sources: hopper/tile_size.h, heuristics.h,
@@ -306,10 +310,6 @@ double narrowing_seconds(const KernelDevice& d, const AttentionCall& a, double e
   if (!a.narrow() || (!a.widens() && !scaled)) return 0;
   const double wide = std::max(a.element_bytes, 2.0);
   return launch + a.sequences * elements * (wide * (scaled ? 3 : 1) + a.key_value_bytes) / d.bandwidth;
-}
-// Of heads that an engine copies before the kernel takes them.
-double copied_seconds(const ParameterValues& v, const KernelChoices& c, const AttentionCall& a) {
-  return c.copied_head > 0 && a.qk_dim == static_cast<double>(c.copied_head) ? v[index(decode_copy)] : 0;
 }
 double query_elements(const AttentionCall& a) { return a.queries * a.heads * a.qk_dim; }
 

@@ -258,8 +258,9 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   const KernelDevice device = on(bits(attention.activation) <= kNarrowBits ? Dtype::bf16 : attention.activation);
   const bool decode = decodes(attention, profile_.choices);
   if (const auto* triton = triton_of(attention, profile_.choices)) {
-    return decode ? triton_decode_seconds(device, profile_.values, call)
-                  : triton_prefill_seconds(device, profile_.values, call, triton->skips);
+    return (decode ? triton_decode_seconds(device, profile_.values, call)
+                   : triton_prefill_seconds(device, profile_.values, call, triton->skips)) +
+           copied_seconds(profile_.values, profile_.choices, call);
   }
   if (on_latents(attention, profile_.choices)) {
     return latent_seconds(device, profile_.values, call);
@@ -546,12 +547,12 @@ void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choic
 void add_attention(ParameterSet& set, const graph::Attention& a, const KernelChoices& choices) {
   const AttentionCall call = call_of(a);
   const bool flash2 = choices.has_flash2_form();
+  add(set, !flash2 && choices.copied_head == a.qk_dim, {decode_copy});
   if (triton_of(a, choices) != nullptr) {
     return decodes(a, choices) ? add(set, true, {triton_launch, triton_rate})
                                : add_all(set, true, triton_launch, triton_memory_share);
   }
   if (on_latents(a, choices)) return add_all(set, true, latent_launch, latent_split);
-  add(set, choices.copied_head == a.qk_dim, {decode_copy});
   if (!flash2 && is_latent(a) && !decodes(a, choices)) {
     add(set, true, {prefill_memory_share, prefill_overlap, prefill_tail});
     add(set, call.narrow(), {prefill_quantise});
