@@ -244,6 +244,7 @@ struct KernelChoices {
   // Of it: rows up to which the tiles next to a DRAM channel read a product's weights, and activations of products and
   // of vector work stay in the tiles' memory.
   std::int64_t near_rows = 0;
+  std::int64_t head_tiles = 0;     // of it: tiles that share a head's keys of a sequence in decode, at most; 0: all
   bool cube_tiles = false;         // CANN's: of 128 x 256 results, either way round, and split k
   std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
   std::int64_t small_granule = 1;  // products of any number of rows do
