@@ -65,6 +65,8 @@ enum class Parameter : unsigned char {
   vector_draw_bytes,
   // Convolutions; their launch, memory share and overlap are those of products.
   convolution_share,
+  // Recurrences (efficiency.cpp).
+  scan_launch, scan_share,
   // Collectives (collective_kernel.cpp).
   collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
   network_step, collective_hidden,
@@ -80,7 +82,7 @@ enum class Parameter : unsigned char {
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
   launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
-  host_graph_layer, host_request, host_piece, host_experts, host_expert,
+  host_graph_layer, host_request, host_piece, host_experts, host_expert, host_scan,
   memory_utilisation,
   // Arrays of tiles, whose ops are timed by the best mapping found (mapper/tile/tile_mapper.h).
   tile_launch, tile_matrix_share, tile_feed_share, tile_vector_share, tile_dram_share, tile_dram_near_share,
