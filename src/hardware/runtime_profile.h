@@ -61,16 +61,12 @@ enum class Parameter : unsigned char {
   experts_share_64, experts_share_128,
   // Everything else that reads and writes memory: norms, activations, rope, copies, gathers.
   vector_launch, vector_memory_share, vector_cached_share, vector_element_rate, vector_reduce_rate, vector_reduce_row,
-  vector_sampling_rate,
-  vector_draw_bytes,
-  // Convolutions; their launch, memory share and overlap are those of products.
-  convolution_share,
-  // Recurrences (efficiency.cpp).
-  scan_launch, scan_share,
+  vector_sampling_rate, vector_draw_bytes,
+  // Convolutions; their launch, memory share and overlap are those of products. Recurrences.
+  convolution_share, scan_launch, scan_share,
   // Collectives (collective_kernel.cpp).
   collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
-  network_step, collective_hidden,
-  switch_launch, switch_share, collective_reduce, collective_setup,
+  network_step, collective_hidden, switch_launch, switch_share, collective_reduce, collective_setup,
   collective_direct_share, collective_bridge_share, collective_sockets_share,
   // All-reduces inside a node by kernels of the stack's own (collective.cpp).
   custom_launch, custom_rank, custom_share, custom_second, custom_second_share, custom_norm,
@@ -86,8 +82,8 @@ enum class Parameter : unsigned char {
   memory_utilisation,
   // Arrays of tiles, whose ops are timed by the best mapping found (mapper/tile/tile_mapper.h).
   tile_launch, tile_matrix_share, tile_feed_share, tile_vector_share, tile_dram_share, tile_dram_near_share,
-  tile_link_share, tile_multicast_share, tile_hidden, tile_attention_share, tile_attention_memory_share, tile_attention_keys,
-  tile_prompt_share,
+  tile_link_share, tile_multicast_share, tile_hidden, tile_attention_share, tile_attention_memory_share,
+  tile_attention_keys, tile_prompt_share,
   // Training (estimate/training.cpp): products of narrow operands and what makes them so, attention's backward pass,
   // which part of exchanges shows, and the host.
   training_narrow_share, training_fp4_share, training_quantise, training_quantise_rows, training_experts_share,

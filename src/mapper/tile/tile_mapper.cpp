@@ -402,12 +402,9 @@ OpTime TileMapper::time(const graph::Op& op, const cost::Work& work, const OpTim
             seconds += parts.compute * keys / d(p.keys);
           }
           // Where few heads of few sequences leave tiles idle, the others go on at their own pace.
-          const std::int64_t most = profile_ != nullptr ? profile_->choices.head_tiles : 0;
-          if (most > 0 && (a->q_tokens == 1 || a->verifies)) {
-            const double busy = d(most * a->sequences * a->kv_heads);
-            const double tiles = d(on.machine.tiles);
-            if (busy < tiles) seconds += std::max(parts.compute, parts.dram) * (tiles / busy - 1);
-          }
+          const double busy = profile_ ? d(profile_->choices.head_tiles * a->sequences * a->kv_heads) : 0;
+          const bool few = busy > 0 && busy < d(on.machine.tiles) && (a->q_tokens == 1 || a->verifies);
+          if (few) seconds += std::max(parts.compute, parts.dram) * (d(on.machine.tiles) / busy - 1);
         }
         OpTime t = light;
         t.total = Seconds{seconds};
