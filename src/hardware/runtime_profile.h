@@ -61,14 +61,12 @@ enum class Parameter : unsigned char {
   experts_share_64, experts_share_128,
   // Everything else that reads and writes memory: norms, activations, rope, copies, gathers.
   vector_launch, vector_memory_share, vector_cached_share, vector_element_rate, vector_reduce_rate, vector_reduce_row,
-  vector_sampling_rate,
-  vector_draw_bytes,
-  // Convolutions; their launch, memory share and overlap are those of products.
-  convolution_share,
+  vector_sampling_rate, vector_draw_bytes,
+  // Convolutions; their launch, memory share and overlap are those of products. Recurrences.
+  convolution_share, scan_launch, scan_share,
   // Collectives (collective_kernel.cpp).
   collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
-  network_step, collective_hidden,
-  switch_launch, switch_share, collective_reduce, collective_setup,
+  network_step, collective_hidden, switch_launch, switch_share, collective_reduce, collective_setup,
   collective_direct_share, collective_bridge_share, collective_sockets_share,
   // All-reduces inside a node by kernels of the stack's own (collective.cpp).
   custom_launch, custom_rank, custom_share, custom_second, custom_second_share, custom_norm,
@@ -80,12 +78,12 @@ enum class Parameter : unsigned char {
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
   launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
-  host_graph_layer, host_request, host_piece, host_experts, host_expert,
+  host_graph_layer, host_request, host_piece, host_experts, host_expert, host_scan,
   memory_utilisation,
   // Arrays of tiles, whose ops are timed by the best mapping found (mapper/tile/tile_mapper.h).
   tile_launch, tile_matrix_share, tile_feed_share, tile_vector_share, tile_dram_share, tile_dram_near_share,
-  tile_link_share, tile_multicast_share, tile_hidden, tile_attention_share, tile_attention_memory_share, tile_attention_keys,
-  tile_prompt_share,
+  tile_link_share, tile_multicast_share, tile_hidden, tile_attention_share, tile_attention_memory_share,
+  tile_attention_keys, tile_prompt_share,
   // Training (estimate/training.cpp): products of narrow operands and what makes them so, attention's backward pass,
   // which part of exchanges shows, and the host.
   training_narrow_share, training_fp4_share, training_quantise, training_quantise_rows, training_experts_share,
@@ -244,6 +242,7 @@ struct KernelChoices {
   // Of it: rows up to which the tiles next to a DRAM channel read a product's weights, and activations of products and
   // of vector work stay in the tiles' memory.
   std::int64_t near_rows = 0;
+  std::int64_t head_tiles = 0;     // of it: tiles that share a head's keys of a sequence in decode, at most; 0: all
   bool cube_tiles = false;         // CANN's: of 128 x 256 results, either way round, and split k
   std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
   std::int64_t small_granule = 1;  // products of any number of rows do

@@ -33,6 +33,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("multicast_senders", c.multicast_senders, 0, 1);
   visit("masked_attention", c.masked_attention, 0, 1);
   visit("near_rows", c.near_rows, 0, 1e9);
+  visit("head_tiles", c.head_tiles, 0, 1e9);
   visit("cube_tiles", c.cube_tiles, 0, 1);
   visit("ggml", c.ggml, 0, 1);
   visit("integer_products", c.integer_products, 0, 1);

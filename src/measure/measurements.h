@@ -1,7 +1,8 @@
 // Measured latencies: rows of CSV files in one of four schemas, told apart by their header.
 //
 //  * steps of whole models (latency_ms). One forward step of `batch` sequences that each process new_tokens and have
-//    context cached; phase verify is decode that checks several new tokens of each (speculative decoding). With
+//    context cached; phase verify is decode that checks several new tokens of each (speculative decoding), and
+//    of a model with layers for further tokens has what these take to propose all of them but the first. With
 //    `loaded`, the time per output token of a server that `concurrency` requests of `prompt` and `generated` tokens
 //    keep busy: others' prompts lengthen its steps. Of llama.cpp and its like a row with depth or gen_tokens need not
 //    say its context. In place of phase, new_tokens, context and latency_ms a line may have what a benchmark prints of

@@ -116,6 +116,15 @@ void check_backend(const StepRow& row, const hardware::Device& device) {
 estimate::Choices Predictor::choices_of(const StepRow& row, const model::Decoder& decoder) {
   estimate::Choices choices = step_choices(row, profile_, decoder);
   if (row.ubatch > 0) choices.micro_batch = row.ubatch;
+  const bool drafts = row.phase == Phase::verify && row.new_tokens > 1 && decoder.next_token_layers > 0;
+  if (drafts && model::gguf_weights(*choices.weights) == nullptr) {
+    auto file = std::make_shared<model::ModelFile>();
+    file->decoder = model::next_token_draft(decoder);
+    choices.draft = estimate::Draft{.kind = estimate::Draft::Kind::next_token,
+                                    .file = std::move(file),
+                                    .tokens = row.new_tokens - 1,
+                                    .acceptance = {}};
+  }
   if (!estimate::has_own_memory(device_)) return choices;
   if (!row.host.empty()) {
     choices.host = &load_once(hosts_, row.host, [&] { return hardware::load_device(row.host); });
@@ -132,9 +141,10 @@ estimate::Choices Predictor::choices_of(const StepRow& row, const model::Decoder
 
 const Predictor::Case& Predictor::case_of(const StepRow& row) {
   const std::string key =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp, row.ep,
+      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp, row.ep,
                   row.dp, row.pp, row.execution, row.options, row.n_gpu, row.split, row.gpu_layers.value_or(-1),
-                  row.host, row.flash_attention ? static_cast<int>(*row.flash_attention) : -1, row.ubatch, row.threads);
+                  row.host, row.flash_attention ? static_cast<int>(*row.flash_attention) : -1, row.ubatch, row.threads,
+                  row.phase == Phase::verify ? row.new_tokens : 0);
   std::unique_ptr<Case>& found = cases_[key];
   if (found) return *found;
   std::unique_ptr<model::Decoder>& decoder = models_[row.model];
@@ -195,6 +205,7 @@ void Predictor::add_step(const StepRow& row) {
   graph::build_step(setup.execution, {&group, 1}, graph::Part::all, graph);
   RowRoof& roof = roofs_.back();
   for (const graph::Op& op : graph) add(op, estimator.machine(), roof, setup.host);
+  if (const estimate::Estimator* drafts = estimator.draft()) add_drafts(*drafts, row, roof);
   if (items.micro_batches > 0) roof.roof = pipelined(items).roof;
   items.end = items_.size();
   items.prompts_per_step = row.prompts_per_step();
@@ -208,6 +219,21 @@ void Predictor::add_step(const StepRow& row) {
   roof.network += of_prompt.network * items.prompts_per_step;
   roof.products += of_prompt.products * items.prompts_per_step;
   roof.kernels += of_prompt.kernels * items.prompts_per_step;
+}
+
+// As Estimator::phase has it: the steps in a row stand for the middle one, and what is made of a verified token's
+// states is made once.
+void Predictor::add_drafts(const estimate::Estimator& drafts, const StepRow& row, RowRoof& roof) {
+  const estimate::Setup& setup = drafts.setup();
+  const std::int64_t steps = setup.serving.drafts;
+  const graph::SequenceGroup group = {drafts.replica_batch({.batch = row.batch}), 1, row.context + (steps - 1) / 2};
+  graph::Graph graph;
+  graph::build_step(setup.execution, {&group, 1}, graph::Part::all, graph);
+  for (graph::Op& op : graph) {
+    op.count *= op.tag == graph::Tag::join_states ? 1 : steps;
+    add(op, drafts.machine(), roof, setup.host);
+  }
+  items_of_.back().layers += d(setup.execution.model->num_layers() * steps);
 }
 
 const estimate::Phase& Predictor::pipelined(const RowItems& row) {

@@ -85,6 +85,7 @@ class Predictor {
   };
 
   void add_step(const StepRow& row);
+  void add_drafts(const estimate::Estimator& drafts, const StepRow& row, RowRoof& roof);
   void add_op(const OpRow& row);
   const mapper::Machine& machine_of(const OpRow& row);
   estimate::Choices choices_of(const StepRow& row, const model::Decoder& decoder);

@@ -187,6 +187,40 @@ TEST_CASE("a loop over experts is the host's for every expert that a router choo
   CHECK(host.each(router).value == Approx(5e-6 + 64 * 2e-6));
 }
 
+// 4096 tokens in chunks of 64, 16 heads of 128 x 128: 2 x 4096 x 64 x (16 x 128 x 2 + 16 x 128) + 2 x 16 x 128 x 128 x
+// 4096 x 3 = 9.66 GFLOP, of an A100's 312 TFLOP/s.
+TEST_CASE("a recurrence in chunks reaches a share of what attention over prompts does, behind kernels of its inputs") {
+  const hardware::Device device = device_with_cache(40e6);
+  const auto taken = [&](double launch, double share) {
+    const auto values = values_with({{prefill_share, 0.5},
+                                     {scan_share, share},
+                                     {scan_launch, launch},
+                                     {vector_launch, 1e-6},
+                                     {vector_memory_share, 1}});
+    return time_of(device, values,
+                   {.name = "scan",
+                    .body = graph::Scan{.sequences = 1,
+                                        .tokens = 4096,
+                                        .heads = 16,
+                                        .key_heads = 16,
+                                        .key_dim = 128,
+                                        .value_dim = 128,
+                                        .chunk = 64}})
+        .total.value;
+  };
+  CHECK(taken(1e-9, 0.01) == Approx(1e-6 + 9.664e9 / (312e12 * 0.5 * 0.01)).epsilon(1e-3));
+  CHECK(taken(1e-9, 0.01) - taken(1e-9, 0.02) == Approx(9.664e9 / (312e12 * 0.5) * 50).epsilon(1e-3));
+  CHECK(taken(4e-5, 0.01) - taken(1e-9, 0.01) == Approx(4e-5).epsilon(1e-3));
+}
+
+TEST_CASE("what the host takes for a recurrence is the host's for every one that it launches") {
+  const hardware::ParameterValues values = values_with({{host_scan, 3e-3}, {host_launch, 1e-6}});
+  graph::Op scan{.name = "scan", .tag = graph::Tag::scan, .body = graph::Scan{}};
+  scan.launches = 6;
+  CHECK(StepOverhead(values, hardware::Dispatch::eager, true).each(scan).value == Approx(3e-3 + 6e-6));
+  CHECK(StepOverhead(values, hardware::Dispatch::graph, false).each(scan).value == 0);
+}
+
 TEST_CASE("what an overlapped scheduler does for sequences hides behind the device") {
   const hardware::ParameterValues values = values_with({{step_decode, 1e-4}, {step_sequence, 2e-5}});
   const auto time = [&](double device, bool overlapped) {

@@ -179,6 +179,29 @@ TEST_CASE("rows of queries cost keys of their own in prompts alone") {
   CHECK(time(1024, 0, 2000) - none == Approx(2 * (time(1024, 0, 1000) - none)));
 }
 
+// One head of one sequence has 16 of the 64 tiles, so that its keys take four times as long; four heads have all of
+// them.
+TEST_CASE("where a stack says so few tiles share a head's keys in decode") {
+  const hardware::Device n150 = hardware::load_device("wormhole-n150");
+  hardware::RuntimeProfile profile = hardware::load_runtime_profile(n150, "");
+  const auto time = [&](std::int64_t heads, std::int64_t queries, std::int64_t most) {
+    profile.choices.head_tiles = most;
+    const Machine machine(n150, cost::make_cluster(n150), nullptr, {}, &profile);
+    const graph::Op op{.name = "attention",
+                       .body = graph::Attention{.sequences = 1,
+                                                .q_tokens = queries,
+                                                .context = 65535,
+                                                .heads = 4 * heads,
+                                                .kv_heads = heads,
+                                                .qk_dim = 128,
+                                                .v_dim = 128}};
+    return machine.time(op, machine.work(op)).total.value;
+  };
+  CHECK(time(1, 1, 16) / time(1, 1, 0) == Approx(4).epsilon(0.1));
+  CHECK(time(4, 1, 16) == time(4, 1, 0));
+  CHECK(time(1, 64, 16) == time(1, 64, 0));  // of a prompt
+}
+
 TEST_CASE("a shape is searched once") {
   const hardware::Device tx8 = hardware::load_device("tx8");
   const TileMapper mapper(tx8);

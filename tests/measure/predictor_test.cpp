@@ -316,6 +316,28 @@ TEST_CASE("a step row of any plan and cache takes the time that estimate gives t
   CHECK(check_plan({.tensor = 2, .pipeline = 2}, "bf16") != tensor);
 }
 
+TEST_CASE("a step that verifies has what a model's own layers draft", "[predictor]") {
+  const hardware::Device device = hardware::load_device("ascend-910c-20");
+  const RuntimeProfile profile = hardware::load_runtime_profile(device, "vllm-ascend");
+  const model::Decoder decoder = model::load_decoder("qwen3.5-27b");
+  auto file = std::make_shared<model::ModelFile>();
+  file->decoder = model::next_token_draft(decoder);
+  estimate::Choices choices;
+  choices.weights = "w8a8";
+  choices.profile = &profile;
+  choices.runtime = profile.options;
+  choices.dispatch = profile.prefill_dispatch;
+  choices.decode_dispatch = profile.dispatch;
+  choices.plan.tensor = 2;
+  choices.draft =
+      estimate::Draft{.kind = estimate::Draft::Kind::next_token, .file = file, .tokens = 3, .acceptance = {}};
+  estimate::Estimator estimator(estimate::make_setup(decoder, device, choices));
+  const estimate::Estimate e = estimator.run({.batch = 3, .prompt = 300, .generate = 2});
+  Case c(kSteps + "ascend-910c-20,2,vllm-ascend,,,qwen3.5-27b,w8a8,3,verify,4,300,20\n", device, profile);
+  CHECK(c.full()[0] == Approx((e.phase("decode")->time + e.phase("draft")->time).value).epsilon(0.01));
+  CHECK(c.full()[0] > 1.1 * e.phase("decode")->time.value);
+}
+
 TEST_CASE("a row of llama.cpp runs on its cards, beside its host and in its micro-batches", "[predictor]") {
   const hardware::Device device = hardware::load_device("rtx4090");
   const RuntimeProfile profile = hardware::load_runtime_profile(device, "llama.cpp");

@@ -345,10 +345,11 @@ Efficiency::Run Efficiency::run(const graph::Op& op, const cost::Work& work) con
         r.seconds = more + convolution_seconds(on(work.matrix_dtype), v, work.matrix.value, work.bytes().value);
       },
       [&](const graph::Scan&) {
-        // Bound by its bytes, or in chunks by products, of which it gets the share that attention over prompts does.
-        const double products = work.matrix.value / (on(work.matrix_dtype).matrix * get(v, Parameter::prefill_share));
+        // Bound by its bytes, or in chunks by products, of which it gets a share of what attention over prompts does.
+        const double reached = get(v, Parameter::prefill_share) * get(v, Parameter::scan_share);
+        const double products = work.matrix.value / (on(work.matrix_dtype).matrix * reached);
         const double bytes = stream(op, work);
-        r.launch = vector_launches;
+        r.launch = vector_launches + get(v, Parameter::scan_launch);
         r.seconds = r.launch + std::max(bytes, products);
       },
       [&](const graph::Vector& vector) {
@@ -686,7 +687,7 @@ std::vector<std::size_t> parameters_of(const graph::Op& op, const KernelChoices&
     add_tiles(set, op, choices);
   } else if (std::holds_alternative<graph::Scan>(op.body)) {
     add(set, true, kStreams);
-    add(set, true, {prefill_share});
+    add(set, true, {prefill_share, scan_launch, scan_share});
   } else if (choices.ggml && on_device && is_ggml(op)) {
     add_ggml(set, op, choices);
     add(set, op.launches > 1, {vector_launch});

@@ -29,6 +29,7 @@ Seconds StepOverhead::each(const graph::Op& op) const {
     each += get(v, Parameter::host_experts) +
             (router ? static_cast<double>(router->n) : 0) * get(v, Parameter::host_expert);
   }
+  if (std::holds_alternative<graph::Scan>(op.body)) each += get(v, Parameter::host_scan);
   return Seconds{each};
 }
 

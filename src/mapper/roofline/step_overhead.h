@@ -4,7 +4,7 @@
 //   gaps     = kernels x launch_gap
 //   host     = layers x host_layer (of a graph: host_graph_layer)
 //              + sum over kernels launched one by one of (host_launch + what views, new shapes and wrappers add)
-//              + layers of experts x (host_experts + experts x host_expert), where kernels are launched one by one
+//              + layers of experts x (host_experts + experts x host_expert) + recurrences x host_scan, likewise
 //   overhead = steps x step + sequences x step_sequence + gaps + max(0, host - device - gaps)
 //   overlapped: steps x step + max(gaps + max(0, host - device - gaps), sequences x step_sequence - device)
 //

@@ -401,6 +401,10 @@ OpTime TileMapper::time(const graph::Op& op, const cost::Work& work, const OpTim
             const double keys = get(profile_->values, hardware::Parameter::tile_attention_keys);
             seconds += parts.compute * keys / d(p.keys);
           }
+          // Where few heads of few sequences leave tiles idle, the others go on at their own pace.
+          const double busy = profile_ ? d(profile_->choices.head_tiles * a->sequences * a->kv_heads) : 0;
+          const bool few = busy > 0 && busy < d(on.machine.tiles) && (a->q_tokens == 1 || a->verifies);
+          if (few) seconds += std::max(parts.compute, parts.dram) * (d(on.machine.tiles) / busy - 1);
         }
         OpTime t = light;
         t.total = Seconds{seconds};
