@@ -107,7 +107,7 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
                           "logits and their fp32 softmax"));
 }
 
-// On a device of experts: `rows` copies, of tokens of all devices of attention.
+// On a device of experts: its share of the copies of the tokens of all devices of attention.
 template <class N>
 N expert_activation(const graph::Execution& e, const graph::SequenceGroup& g) {
   const Let<N> let;

@@ -239,7 +239,14 @@ Term work_of(const Estimator& estimator, const graph::Op& op, const graph::Seque
                    named("bits", bits, "bits stored per weight") / 8;
   }
   for (Term* formula : {&work.vector, &work.weights, &work.activations_read}) add_experts(e, op, *formula);
-  if (const auto* collective = std::get_if<graph::Collective>(&op.body)) work.network = sent(*collective, work.network);
+  if (const auto* collective = std::get_if<graph::Collective>(&op.body)) {
+    work.network = sent(*collective, work.network);
+    if (e.plan.afd && collective->routing.experts > 0) {
+      work.network = work.network.noted(
+          fmt::format("of these x {}: none has them at hand, and where devices of experts are fewer each gets more",
+                      format_significant(collective->routing.busiest)));
+    }
+  }
   return part_of_work(metric, work);
 }
 

@@ -51,7 +51,7 @@ struct Plan {
   std::int64_t replicas() const { return sequence() * data; }  // devices that hold the same dense weights
   std::int64_t stage() const { return tensor * replicas(); }   // devices of one pipeline stage
   std::int64_t devices() const { return stage() * pipeline + (afd ? expert : 0); }
-  // Whether tokens travel to experts; the devices whose tokens meet there, and the devices of experts over them.
+  // Whether tokens travel to experts, and of how many devices they meet there.
   bool sends_tokens() const { return afd || expert > tensor; }
   std::int64_t routing_devices() const { return afd ? stage() : expert; }
   std::int64_t tensor_columns() const { return tensor_rows > 0 ? tensor / tensor_rows : tensor; }

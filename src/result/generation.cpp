@@ -202,8 +202,7 @@ Type disaggregated(Fields<Generation> f) {
       .of<&busy_time<result>>("return_s", "… and their results back")
       .of("bound",
           "the busiest of these: \"attention\", \"experts\", \"dispatch\", \"return\"; \"turns\" where a micro-batch's "
-          "own "
-          "way through all of them takes longer",
+          "own way through all of them takes longer",
           [](const G& g) { return estimate::bound_of(estimate::pools_of(decode_of(g)), decode_of(g).time); })
       .of<&idle_share<attention>>("attention_idle: attention idle %",
                                   "share of a step that a device of attention has nothing to do")

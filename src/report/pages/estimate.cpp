@@ -244,8 +244,7 @@ Fields headline(const Generation& g, bool full) {
     const auto share = [&](std::size_t pool) { return Share{Seconds{busy[pool]} / decode.time}; };
     f.add("AFD",
           "attention on {} devices busy {}, experts on {} busy {}, dispatch {}, return {}; {} micro-batch{}, bound by "
-          "{}; "
-          "{} tokens/s a device",
+          "{}; {} tokens/s a device",
           plan.stage(), share(0), plan.expert, share(1), share(2), share(3), decode.micro_batches,
           decode.micro_batches == 1 ? "" : "es", estimate::bound_of(busy, decode.time),
           number_text(e.decode_tokens_per_second / d(plan.devices())));
