@@ -33,6 +33,7 @@ struct Alive {
 };
 std::vector<Alive> explained_activation(const graph::Execution& execution, const graph::SequenceGroup& group,
                                         std::string_view step);
+Term explained_expert_activation(const graph::Execution& execution, const graph::SequenceGroup& group);
 Alive explained_vision_activation(const graph::Execution& execution, const graph::SeenImages& images);
 // Names of a kind of layer end in `suffix`.
 Term explained_layer_kv(const graph::Execution& execution, const model::Attention& attention, const Term& kept,

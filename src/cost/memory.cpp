@@ -107,6 +107,23 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
                           "logits and their fp32 softmax"));
 }
 
+// On a device of experts: its share of the copies of the tokens of all devices of attention.
+template <class N>
+N expert_activation(const graph::Execution& e, const graph::SequenceGroup& g) {
+  const Let<N> let;
+  const auto experts =
+      std::ranges::find_if(e.model->kinds, [](const model::Layer& l) { return l.feed_forward.experts.has_value(); });
+  const model::FeedForward& f = experts->feed_forward;
+  const model::Experts& x = *f.experts;
+  return let("tokens", d(g.count * g.new_tokens * e.plan.data), "tokens of all devices of attention") *
+         let("experts_per_token", x.per_token, "experts a token is sent to") /
+         let("expert_devices", e.plan.expert, "devices of experts") *
+         grouped(2 * let("width", x.latent > 0 ? x.latent : e.model->hidden, "width of a token, and of its result") +
+                 let("matrices", f.gated ? 3 : 2, f.gated ? "gate, up and their product" : "up and its activation") *
+                     let("intermediate", x.intermediate, "width of an expert")) *
+         let("element_bytes", bytes_per_element(e.activations), "bytes of an activation ({})", e.activations);
+}
+
 template <class N>
 N vision_alive(const graph::Execution& e, const graph::SeenImages& images) {
   const Let<N> let;
@@ -390,6 +407,18 @@ Bytes stage_weight_bytes(const graph::Execution& e, std::int64_t stage) {
     const model::Layer local = graph::shard(e.model->kinds[group.kind], e.plan);
     sum += model::layer_bytes(*e.model, e.weights, group, local) * d(e.stage_layers(group, stage));
   }
+  return e.plan.afd ? sum - expert_weight_bytes(e, stage) : sum;
+}
+
+Bytes expert_weight_bytes(const graph::Execution& e, std::int64_t stage) {
+  Bytes sum;
+  for (const model::LayerGroup& group : e.weights.groups) {
+    const model::Layer local = graph::shard(e.model->kinds[group.kind], e.plan);
+    for (const model::Tensor& tensor : model::layer_tensors(*e.model, local)) {
+      if (!model::is_expert(tensor.role)) continue;
+      sum += model::tensor_bytes(e.weights, group[tensor.role], tensor) * d(e.stage_layers(group, stage));
+    }
+  }
   return sum;
 }
 
@@ -421,6 +450,13 @@ Bytes activation_peak(const graph::Execution& e, const graph::SequenceGroup& g) 
   double largest = 0;
   visit_alive<double>(e, g, "", [&](std::string_view, double bytes) { largest = std::max(largest, bytes); });
   return Bytes{largest};
+}
+
+Bytes expert_activation_peak(const graph::Execution& e, const graph::SequenceGroup& g) {
+  return Bytes{expert_activation<double>(e, g)};
+}
+Term explained_expert_activation(const graph::Execution& e, const graph::SequenceGroup& g) {
+  return expert_activation<Term>(e, g);
 }
 
 Bytes vision_weight_bytes(const graph::Execution& e) {

@@ -48,6 +48,8 @@ model::PlacedBytes state_bytes(const graph::Execution& execution);
 // the last the final norm and lm_head (a tied one a second time when the two stages differ). Without a plan the weights
 // that are on the device (model::placed_weight_bytes).
 Bytes stage_weight_bytes(const graph::Execution& execution, std::int64_t stage);
+// Its routed experts, which are not among them where they have devices of their own (Plan::afd), each with so much.
+Bytes expert_weight_bytes(const graph::Execution& execution, std::int64_t stage);
 // What of it the allocator adds to the tensors themselves (Execution::allocation). Matrices that the runtime multiplies
 // as one are one tensor.
 Bytes stage_allocation_bytes(const graph::Execution& execution, std::int64_t stage);
@@ -69,6 +71,9 @@ Bytes adapter_weight_bytes(const graph::Execution& execution, std::int64_t stage
 // input, the gate and up results, their product; for experts of every routed copy) or the head (logits and their fp32
 // softmax) hold. Of one device of the plan.
 Bytes activation_peak(const graph::Execution& execution, const graph::SequenceGroup& group);
+// … of a device of experts (Plan::afd): the copies of tokens that meet there, what is between their products, and their
+// results.
+Bytes expert_activation_peak(const graph::Execution& execution, const graph::SequenceGroup& group);
 // … in the pass of the vision tower over images: the residual stream and, whichever is larger, what attention or the
 // MLP of a layer hold, and the rows that the tower makes. Of one device.
 Bytes vision_activation_peak(const graph::Execution& execution, const graph::SeenImages& images);

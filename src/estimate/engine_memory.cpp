@@ -67,8 +67,7 @@ Bytes expert_padding(const graph::Execution& e, std::int64_t stage, ExpertLayout
     if (!layer.feed_forward.experts) continue;
     const double more = filled_up(layout, layer.feed_forward.experts->intermediate, e.model->hidden);
     for (const model::Tensor& tensor : model::layer_tensors(*e.model, layer)) {
-      const bool routed = tensor.role >= model::Role::expert_gate && tensor.role <= model::Role::expert_down;
-      if (!routed || group[tensor.role].kernel != FormatKernel::mxfp4) continue;
+      if (!model::is_expert(tensor.role) || group[tensor.role].kernel != FormatKernel::mxfp4) continue;
       sum += model::tensor_bytes(e.weights, group[tensor.role], tensor) * (more * d(e.stage_layers(group, stage)));
     }
   }

@@ -24,6 +24,8 @@ using graph::SequenceGroup;
 constexpr double kStraight = 1e-9;
 constexpr double kCurved = 2e-3;
 constexpr std::int64_t kPiece = 256;
+// Micro-batches that keep attention, experts and the exchanges both ways busy: these are four (Pools in schedule.h).
+constexpr std::int64_t kMostTurns = 4;
 // Pieces of a prompt that are timed one by one: few, or of ops that take no search.
 constexpr std::int64_t kFewPieces = 16;
 constexpr std::int64_t kManyPieces = 1024;
@@ -212,6 +214,7 @@ std::int64_t Estimator::micro_batches(const Scenario& s) const {
   const std::int64_t batch = (replica_batch(s) + overlap - 1) / overlap;
   if (setup_.execution.weights.gguf) return 1;  // llama.cpp decodes all sequences together
   if (setup_.pipeline_batches > 0) return std::min(setup_.pipeline_batches, batch);
+  if (setup_.execution.plan.afd) return std::min(turns_, batch);
   std::int64_t parts = std::min(stages, batch);
   while (batch % parts != 0) --parts;
   return parts;
@@ -275,17 +278,26 @@ Estimate Estimator::run(const Scenario& scenario) {
 }
 
 void Estimator::run(const Scenario& scenario, Estimate& result) {
-  if (setup_.draft && setup_.draft->best) {
+  const auto take_best = [&](std::int64_t most, auto&& set) {
     std::int64_t best = 1;
     std::optional<Seconds> least;
-    for (std::int64_t tokens = 1; tokens <= kMostCompared; ++tokens) {
-      set_draft_tokens(tokens);
+    for (std::int64_t number = 1; number <= most; ++number) {
+      set(number);
       run_drafts(scenario, result);
       if (!result.fits || !result.tpot || (least && *least <= *result.tpot)) continue;
       least = result.tpot;
-      best = tokens;
+      best = number;
     }
-    set_draft_tokens(best);
+    set(best);
+  };
+  if (setup_.draft && setup_.draft->best) {
+    take_best(kMostCompared, [&](std::int64_t tokens) { set_draft_tokens(tokens); });
+  }
+  if (setup_.execution.plan.afd && setup_.pipeline_batches == 0) {
+    take_best(kMostTurns, [&](std::int64_t turns) {
+      turns_ = turns;
+      limits_ = {};
+    });
   }
   run_drafts(scenario, result);
   limits(scenario, result);
@@ -298,6 +310,7 @@ void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
   result.capacity = placed.capacity;
   result.host_memory = placed.host;
   result.host_capacity = host_capacity();
+  result.expert_memory = placed.experts;
   result.fits = room(placed).value >= 0;
   if (!result.fits) {
     result.phases.clear();
@@ -357,8 +370,17 @@ FlopsPerSecond Estimator::product_rate() const {
 }
 
 Load Estimator::load(const Phase& phase) const {
-  const double each = d(phase.steps) / d(setup_.execution.plan.pipeline);  // ops are of a device of every stage
-  return {phase.work.bytes() * each, phase.work.matrix * each, phase.total()};
+  const graph::Plan& plan = setup_.execution.plan;
+  cost::Work work = phase.work;
+  if (plan.afd) {  // ops are of a device of attention or of one of experts: on the mean of all
+    work = {};
+    for (const OpEstimate& op : phase.ops) {
+      const std::int64_t alike = op.op.on_experts ? plan.expert : plan.stage();
+      work += op.work * (d(op.op.count) * d(alike) / d(plan.devices()));
+    }
+  }
+  const double each = d(phase.steps) / d(plan.pipeline);  // ops are of a device of every stage
+  return {work.bytes() * each, work.matrix * each, phase.total()};
 }
 
 std::span<const Phase> Estimator::prompt_phases(const Estimate& e) {
@@ -463,7 +485,7 @@ void Estimator::phase(std::string_view name, std::span<const SequenceGroup> grou
                      .sequences = d(micro_batches * result.overlap_batches * sequences * serving.drafts),
                      .steps = d(serving.drafts)};
   if (serving.joins_step) result.launches.sequences = result.launches.steps = 0;
-  const bool prefetches = e.runtime.prefetch_weights && stages_.size() == 1;
+  const bool prefetches = e.runtime.prefetch_weights && stages_.size() == 1 && !e.plan.afd;
   time_phase(setup_, machine_, graph_, stages_, prefetches ? Prefetch::yes : Prefetch::no, result, seconds_);
 }
 
@@ -737,6 +759,7 @@ Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   m.capacity = capacity(fullest);
   m.host.weights = host_weights_;
   if (draft_) m.host.draft = draft_->host_weights_;
+  if (e.plan.afd) m.experts = expert_memory(s);
   if (e.weights.gguf) {
     m.host.kv_cache = cost::kv_cache_bytes(e, cached_tokens(s)).host * d(replica_batch(s));
     m.host.state = cost::state_bytes(e).host * d(replica_batch(s));
@@ -786,6 +809,13 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
   return m;
 }
 
+cost::Memory Estimator::expert_memory(const Scenario& s) const {
+  const SequenceGroup last = decode_at(s, s.decode_context() + s.generate - 1);
+  return {.weights = cost::expert_weight_bytes(setup_.execution, 0),
+          .activation = cost::expert_activation_peak(setup_.execution, last) * setup_.activation_factor,
+          .reserve = setup_.reserve};
+}
+
 // A draft runs on the devices of the last stage, where its target's hidden states are. Its activations take the place
 // of the target's, which are more.
 void Estimator::add_draft(const Scenario& s, cost::Memory& memory) const {
@@ -825,7 +855,7 @@ std::size_t Estimator::fullest_stage(const Scenario& s) const {
 Bytes Estimator::room(const Scenario& scenario) const { return room(placed_memory(scenario)); }
 
 Bytes Estimator::room(const PlacedMemory& m) const {
-  const Bytes device = m.capacity - m.device.total();
+  const Bytes device = m.capacity - std::max(m.device.total(), m.experts.total());
   return setup_.host ? std::min(device, host_capacity() - m.host.total()) : device;
 }
 

@@ -49,6 +49,7 @@ struct Estimate : Outcome {
   Scenario scenario;
   cost::Memory host_memory;  // all zero without a host
   Bytes host_capacity;
+  cost::Memory expert_memory;        // of a device of experts alone (Plan::afd); else all zero
   std::int64_t largest_batch = 0;    // of this prompt and generation that fits; 0: none
   std::int64_t longest_context = 0;  // prompt + generate tokens per sequence that fit at this batch; 0: none
 
@@ -142,6 +143,7 @@ class Estimator {
   // The pipeline stage whose device has least room, and what a device of a stage needs.
   std::size_t fullest_stage(const Scenario& scenario) const;
   cost::Memory stage_memory(const Scenario& scenario, std::size_t stage) const;
+  cost::Memory expert_memory(const Scenario& scenario) const;  // of a device of experts alone (Plan::afd)
   const mapper::Machine& machine() const { return machine_; }
   // What draws power; nothing where a device's file does not say. Measured shares are taken of one kind of device,
   // which computes everything itself.
@@ -223,6 +225,7 @@ class Estimator {
   struct PlacedMemory {
     cost::Memory device;
     cost::Memory host;
+    cost::Memory experts;
     Bytes capacity;  // of the device
   };
   Bytes room(const PlacedMemory& memory) const;
@@ -234,6 +237,7 @@ class Estimator {
   mapper::Machine machine_;
   Bytes host_weights_;
   std::vector<Stage> stages_;  // at least one
+  std::int64_t turns_ = 1;     // micro-batches between attention and experts (Plan::afd), where none are asked for
   graph::Graph graph_;
   std::vector<graph::SequenceGroup> pooled_;
   std::vector<Pieces> pieces_;   // of the prompts: a phase each

@@ -239,7 +239,14 @@ Term work_of(const Estimator& estimator, const graph::Op& op, const graph::Seque
                    named("bits", bits, "bits stored per weight") / 8;
   }
   for (Term* formula : {&work.vector, &work.weights, &work.activations_read}) add_experts(e, op, *formula);
-  if (const auto* collective = std::get_if<graph::Collective>(&op.body)) work.network = sent(*collective, work.network);
+  if (const auto* collective = std::get_if<graph::Collective>(&op.body)) {
+    work.network = sent(*collective, work.network);
+    if (e.plan.afd && collective->routing.experts > 0) {
+      work.network = work.network.noted(
+          fmt::format("of these x {}: none has them at hand, and where devices of experts are fewer each gets more",
+                      format_significant(collective->routing.busiest)));
+    }
+  }
   return part_of_work(metric, work);
 }
 
@@ -589,9 +596,12 @@ Term concurrent(const Estimator& estimator, const Phase& phase, const std::vecto
                          : "s that ops run beside the op before them: collectives, weights that come early");
   }
   if (s.pipelined.value > 0) {
+    const bool afd = estimator.setup().execution.plan.afd;
     rest = rest - named("pipelined", s.pipelined.value,
-                        fmt::format("s that the {} stages work at the same time, on {} micro-batches",
-                                    estimator.stages().size(), phase.batches()));
+                        fmt::format("s that {} work at the same time, on {} micro-batches",
+                                    afd ? "attention, experts and exchanges"
+                                        : fmt::format("the {} stages", estimator.stages().size()),
+                                    phase.batches()));
   }
   return rest;
 }
@@ -741,6 +751,15 @@ class MemoryExplainer {
     return language + tower;
   }
 
+  // On a device of experts.
+  Term expert_weights() const { return language_weights(false, true); }
+  Term expert_activation() const {
+    const Term peak =
+        cost::explained_expert_activation(e_, estimator_.decode_at(s_, s_.decode_context() + s_.generate - 1));
+    const double factor = estimator_.setup().activation_factor;
+    return factor == 1 ? peak : peak * named("factor", factor, "memory the runtime plans, over what is alive at once");
+  }
+
   Term batch(std::string_view meaning) const {
     return named("batch", estimator_.replica_batch(s_), std::string(meaning));
   }
@@ -830,7 +849,7 @@ class MemoryExplainer {
     // Whole images are dealt to the devices of the tensor axis.
     const bool dealt = s_.images > 0 && e_.plan.tensor > 1;
     Term x;
-    if (e_.weights.gguf || e_.plan.pipeline > 1 || estimator_.batch_unit() > 1 || dealt) {
+    if (e_.weights.gguf || e_.plan.pipeline > 1 || e_.plan.afd || estimator_.batch_unit() > 1 || dealt) {
       x = named("batch", estimate_.largest_batch, "largest batch whose memory fits, found by bisection");
     } else {
       const cost::Memory one = estimator_.memory(with_batch(1));
@@ -872,7 +891,7 @@ class MemoryExplainer {
   }
 
  private:
-  Term language_weights(bool on_host) const {
+  Term language_weights(bool on_host, bool of_experts = false) const {
     const model::WeightLayout& layout = e_.weights;
     const bool divided = e_.plan.devices() > 1 && !on_host;
     const auto stage = static_cast<std::int64_t>(stage_);
@@ -890,7 +909,9 @@ class MemoryExplainer {
     };
     const bool copied = !divided && model::holds_tied_head(m_, layout);
     if (divided) {
-      for (const model::Tensor& tensor : cost::stage_outer_tensors(e_, stage)) add_outer(tensor);
+      for (const model::Tensor& tensor : cost::stage_outer_tensors(e_, stage)) {
+        if (!of_experts) add_outer(tensor);
+      }
     } else {
       for (const model::Tensor& tensor : model::outer_tensors(m_)) {
         const bool embeds = tensor.part == model::Part::embedding;
@@ -908,11 +929,12 @@ class MemoryExplainer {
       const model::Layer& kind = m_.kinds[group.kind];
       for (const model::Tensor& tensor : model::layer_tensors(m_, divided ? graph::shard(kind, e_.plan) : kind)) {
         if (!divided && group.holds_on_host(tensor.role) != on_host) continue;
+        if (e_.plan.afd && model::is_expert(tensor.role) != of_experts) continue;
         add(tensor, group[tensor.role], identifier(tensor, false) + (i > 0 ? fmt::format("_{}", i + 1) : ""), layers,
             divided || layout.groups.size() == 1 ? all : "B, of layers " + ranges(group.layers));
       }
     }
-    if (divided) {
+    if (divided && !of_experts) {
       add_bytes("allocation_bytes", cost::stage_allocation_bytes(e_, stage),
                 fmt::format("B that the allocator adds: {} per tensor, in whole {}", e_.allocation.padding,
                             e_.allocation.granule));
@@ -976,6 +998,7 @@ class Numbers {
     add("largest_batch", "requests", d(e_.largest_batch), [this] { return held_.largest_batch(); });
     add("longest_context_tokens", "tokens", d(e_.longest_context), [this] { return held_.longest_context(); });
     if (e_.host_capacity.value > 0) add_memory("host_memory.", true);
+    if (setup_.execution.plan.afd) add_disaggregated();
     if (e_.phases.empty()) return;
     add_times();
     add_spending();
@@ -1045,6 +1068,35 @@ class Numbers {
           "capacity", capacity.value,
           fmt::format("B of {} of {} ({})", device.dram().name, device.name, hardware::name(device.dram().provenance)));
     });
+  }
+
+  // Of a device of experts, and how long each kind is busy.
+  void add_disaggregated() {
+    const cost::Memory& m = e_.expert_memory;
+    add("expert_memory.weight_bytes", "B", m.weights.value, [this] { return held_.expert_weights(); });
+    add("expert_memory.activation_bytes", "B", m.activation.value, [this] { return held_.expert_activation(); });
+    add("expert_memory.total_bytes", "B", m.total().value, [this, &m] {
+      return known("expert_memory.weight_bytes", "B") + known("expert_memory.activation_bytes", "B") +
+             named("reserve_bytes", m.reserve.value, "B for the runtime's context and workspaces");
+    });
+    const Phase* decode = e_.phase("decode");
+    if (decode == nullptr) return;
+    const Pools pools = pools_of(*decode);
+    for (std::size_t pool = 0; pool < pools.size(); ++pool) {
+      add(fmt::format("afd.{}_s", kPools[pool]), "s", pools[pool], [=] {
+        Term sum;
+        const std::vector<std::string> keys = op_keys(*decode);
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+          const OpEstimate& op = decode->ops[i];
+          if (static_cast<std::size_t>(pool_of(op.op)) != pool) continue;
+          std::string variable = keys[i];
+          std::replace(variable.begin(), variable.end(), '#', '_');
+          sum = sum + named(variable, (op.step_time() - hidden_time(decode->ops, i)).value,
+                            "s of the mean step, of all micro-batches");
+        }
+        return sum;
+      });
+    }
   }
 
   void add_times() {

@@ -239,6 +239,32 @@ double StageShare::of(const graph::Op& op) {
   return index_ == (layers_seen_ ? end : 0) ? 1 : 0;
 }
 
+Pool pool_of(const graph::Op& op) {
+  if (op.tag == graph::Tag::experts_dispatch) return Pool::dispatch;
+  if (op.tag == graph::Tag::experts_return) return Pool::result;
+  return op.on_experts ? Pool::experts : Pool::attention;
+}
+
+Pools pools_of(std::span<const OpEstimate> ops, std::span<const double> seconds) {
+  Pools pools = {};
+  if (std::ranges::none_of(ops, [](const OpEstimate& op) { return op.op.on_experts; })) return pools;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    pools[static_cast<std::size_t>(pool_of(ops[i].op))] += seconds[i] - hidden_seconds(ops, seconds, i);
+  }
+  return pools;
+}
+
+Pools pools_of(const Phase& phase) {
+  std::vector<double> seconds;
+  for (const OpEstimate& op : phase.ops) seconds.push_back(op.step_time().value);
+  return pools_of(phase.ops, seconds);
+}
+
+std::string_view bound_of(const Pools& pools, Seconds step) {
+  const auto* busiest = std::ranges::max_element(pools);
+  return *busiest < step.value * (1 - 1e-9) ? "turns" : kPools[static_cast<std::size_t>(busiest - pools.begin())];
+}
+
 Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> seconds, std::span<const Stage> stages,
                        std::int64_t micro_batches, Steady steady, double in_flight) {
   Schedule s;
@@ -248,11 +274,13 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
       s.overlapped += Seconds{hidden_seconds(ops, seconds, i)};
   }
   const Seconds chain = s.ops - s.overlapped;
-  if (stages.size() == 1) {
+  const Pools pools = pools_of(ops, seconds);
+  const double pool = *std::ranges::max_element(pools);
+  if (stages.size() == 1 && pool == 0) {
     s.time = chain;
     return s;
   }
-  const Seconds longest{busiest(ops, seconds, stages)};
+  const Seconds longest{pool > 0 ? pool : busiest(ops, seconds, stages)};
   const double m = d(micro_batches);
   const Seconds each = std::max(longest, chain / in_flight);
   s.time = steady == Steady::yes ? std::max(chain / m, longest) : chain / m + (m - 1) / m * each;
@@ -282,7 +310,7 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
     phase.work += op.work * count;
     times.ops += op.step_time();
     roof += op.time.roof * count;
-    concurrent |= op.op.overlaps || op.passes > 0 || op.hidden.value > 0;
+    concurrent |= op.op.overlaps || op.passes > 0 || op.hidden.value > 0 || op.op.on_experts;
     phase.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
     check(op.time.total.value >= op.time.roof.value * (1 - 1e-9), "an op is faster than its roof");
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 
 #include "base/units.h"
 #include "estimate/phase.h"
@@ -36,6 +37,25 @@ OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count = 1, 
 enum class Prefetch : bool { no, yes };
 void time_phase(const Platform& platform, const mapper::Machine& machine, std::span<const graph::Op> graph,
                 std::span<const Stage> stages, Prefetch prefetch, Phase& phase, std::vector<double>& seconds);
+
+// Attention and experts on devices of their own (Plan::afd), and the exchanges there and back: seconds of a step, of
+// all micro-batches, that each is busy; all zero of other plans. Micro-batches take turns, and steps follow one
+// another; m of them take
+//
+//   max(sum over ops / m, attention, experts, dispatch, return)
+//
+// With T_a, T_e of a layer and micro-batch, T_f = max(T_a, T_e) and exchanges of T_c < T_f that is m T_f a layer where
+// m T_f >= T_a + T_e + 2 T_c: of MegaScale-Infer (arXiv 2504.02263, section 4.1) the third condition, which for
+// T_a = T_e reads m >= 2 (1 + T_c / T_f). Its iteration, (T_a + T_e + 2 T_c) + T_f (m L - 1), fills the pipeline anew
+// for each token; here the first micro-batch begins its next token while the others end theirs, m L T_f.
+enum class Pool : unsigned char { attention, experts, dispatch, result };
+inline constexpr std::array<std::string_view, 4> kPools = {"attention", "experts", "dispatch", "return"};
+using Pools = std::array<double, kPools.size()>;
+Pool pool_of(const graph::Op& op);
+Pools pools_of(std::span<const OpEstimate> ops, std::span<const double> seconds);
+Pools pools_of(const Phase& phase);
+// The name of the busiest; "turns" where a micro-batch's own way takes longest, as of too few of them.
+std::string_view bound_of(const Pools& pools, Seconds step);
 
 struct Schedule {
   Seconds time;

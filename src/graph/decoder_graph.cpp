@@ -26,6 +26,8 @@
 //   ring               the keys and values of every other rank, passed round beside attention, or gathered before it
 //   experts            beyond the tensor axis an all-to-all of tokens, each once to every device that has experts of
 //                      it, and of their results back
+//                      it, and of their results back; the products of experts on devices of their own are ops of one
+//                      of those (Op::on_experts), all others of one of attention
 //   pipeline           the residual stream from stage to stage
 //
 // With joined_vectors products take over the vector work beside them: see joins() below.
@@ -1297,7 +1299,7 @@ class DecoderBuilder : StepWriter {
   }
 
   // Whether the experts of a layer lie on devices beyond the tensor axis, which hold other tokens.
-  bool spreads_experts(const Layer& layer) const { return layer.feed_forward.experts && p_.expert > p_.tensor; }
+  bool spreads_experts(const Layer& layer) const { return layer.feed_forward.experts && p_.sends_tokens(); }
 
   // Routed experts: every token is copied to its experts, the experts run as grouped GEMMs over all copies (weights of
   // the experts reached are read once), and the weighted results are summed. How many they are is expected of their
@@ -1310,15 +1312,16 @@ class DecoderBuilder : StepWriter {
   void experts(const Layer& layer, const model::Experts& x) {
     const model::FeedForward& f = layer.feed_forward;
     write_pending_norm();  // for the router and for the copies
-    const bool spread = p_.expert > p_.tensor;
+    const bool spread = p_.sends_tokens();
     const std::int64_t own = spread ? (tokens_ + p_.tensor - 1) / p_.tensor : tokens_;  // tokens routed here
     // Those that tokens pick among experts that return their input are no work.
     const std::int64_t all = x.count + x.identity;
     const double real = d(x.count) / d(all);
     const auto copies_out = static_cast<std::int64_t>(std::ceil(d(own * x.per_token) * real));
     const std::int64_t width = x.latent > 0 ? x.latent : hidden_;  // that experts work in
-    std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
-    const std::int64_t routed = spread ? own * p_.expert : own;
+    const std::int64_t routed = spread ? own * p_.routing_devices() : own;
+    // Of a device of experts: as many as each of others sends, where these are as many.
+    std::int64_t rows = divide_up(spread ? copies_out * p_.routing_devices() : copies_out, p_.expert);
     const Placement* placed = e_.placement();
     ExpertLoad load = placed ? placed->load(routed)
                              : expert_load(e_.routing, all, x.per_token, routed) / (d(p_.routed_ranks()) / real);
@@ -1350,7 +1353,7 @@ class DecoderBuilder : StepWriter {
       product(Tag::latent_down, own, width, hidden_, format(Role::latent_down), {.input = Input::shared});
       if (x.latent_norm) rms_norm(Tag::latent_norm, own, width);
     }
-    expert_products(f, x, own, rows, load);
+    expert_products(f, x, own, p_.afd ? copies_out : rows, rows, load);
     if (x.latent > 0) product(Tag::latent_up, own, hidden_, width, format(Role::latent_up));
     if (beside) {
       if (model::has_norms_beside_experts(layer)) {
@@ -1368,10 +1371,10 @@ class DecoderBuilder : StepWriter {
     return e_.joins_shared_expert(x) && same_format(Role::shared_up, Role::expert_up) &&
            same_format(Role::shared_down, Role::expert_down);
   }
-  // Of `rows` copies of `own` tokens: there, through the experts, and back.
-  void expert_products(const model::FeedForward& f, const model::Experts& x, std::int64_t own, std::int64_t rows,
-                       const ExpertLoad& load) {
-    const bool spread = p_.expert > p_.tensor;
+  // Of `copies` of `own` tokens: there, where `rows` of all devices meet, through the experts, and back.
+  void expert_products(const model::FeedForward& f, const model::Experts& x, std::int64_t own, std::int64_t copies,
+                       std::int64_t rows, const ExpertLoad& load) {
+    const bool spread = p_.sends_tokens();
     const std::int64_t width = x.latent > 0 ? x.latent : hidden_;
     const Place up = place_of(Role::expert_up);
     const Place gate = f.gated ? place_of(Role::expert_gate) : up;
@@ -1383,8 +1386,9 @@ class DecoderBuilder : StepWriter {
     };
     if (gate != residual_ || up != residual_) cross(Place::host, own, width);
     place_ = gate;
-    push(Tag::dispatch, copy_of(d(rows * width)));
+    push(Tag::dispatch, copy_of(d(copies * width)));
     if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
+    on_experts_ = p_.afd;
     const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up) &&
                           same_format(Role::expert_gate, Role::expert_up);
     if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && together) {
@@ -1401,9 +1405,10 @@ class DecoderBuilder : StepWriter {
     multiply(Tag::experts_down, down, Role::expert_down, width, x.intermediate);
     cross(residual_, rows, width);
     streamed_ = group_->on_host && residual_ == Place::device;
+    on_experts_ = false;
     if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
-    vector(Tag::combine, VectorKind::combine, rows, width, 1, d(own) / d(rows));
-    keeps(d(rows * width));
+    vector(Tag::combine, VectorKind::combine, copies, width, 1, d(own) / d(copies));
+    keeps(d(copies * width));
   }
   // Of all tokens, beside the routed ones.
   void shared_experts(const model::FeedForward& f, const model::Experts& x, bool spread) {
@@ -1445,6 +1450,10 @@ class DecoderBuilder : StepWriter {
                     .returns = way == Way::back};
     const double once = reached(routing, held);
     if (const Placement* placed = e_.placement()) routing.busiest = std::min(placed->reached, 1 / once);
+    if (p_.afd) {  // nothing stays where it is, and fewer devices of experts get more than each of the others sends
+      const double ranks = d(p_.expert);
+      routing.busiest *= ranks / (ranks - 1) * std::max(1.0, d(p_.stage()) / ranks);
+    }
     const double devices = d(p_.expert) * once * routing.busiest;
     exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices,
              d(x.latent > 0 ? x.latent : hidden_));

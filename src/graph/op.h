@@ -324,8 +324,9 @@ struct Op {
   Scope scope = Scope::rows;
   std::int16_t group = 0;  // of Scope::group: which of the step's
   bool grows_with_context = false;
-  bool overlaps = false;  // a collective that can run while the op before it does
-  double hidden = 1;      // of the shorter of the two, the share that then takes no time of its own
+  bool on_experts = false;  // on a device of experts alone (Plan::afd)
+  bool overlaps = false;    // a collective that can run while the op before it does
+  double hidden = 1;        // of the shorter of the two, the share that then takes no time of its own
   // What the host does for one execution (runtime profiles): kernels launched (the op's work is spread over them), of
   // these such that have a new shape in every step, and tensor views, which launch nothing.
   std::int32_t launches = 1;

@@ -44,7 +44,7 @@ bool each_split(const model::Decoder& m, const Plan& p, Visit&& visit) {
   if (p.tensor_rows > 0) {
     if (!visit(Division{"`tp`", "hidden columns", p.tensor, m.hidden})) return false;
   }
-  if (p.expert > 1 && m.has_experts()) {
+  if (p.expert > 1 && m.has_experts() && !p.afd) {
     const bool inside = p.expert <= p.tensor;
     if (!visit(inside ? Division{"`ep`", "devices of the tensor axis", p.expert, p.tensor}
                       : Division{"`tp`", "degree of the experts", p.tensor, p.expert}))
@@ -110,11 +110,11 @@ bool shared_alike(const model::Decoder& m) {
   });
 }
 
-std::array<Rule, 13> rules(const model::Decoder& m, const Plan& p) {
+std::array<Rule, 15> rules(const model::Decoder& m, const Plan& p) {
   return {{
       {p.sequence_parallel && p.tensor == 1,
        "`megatron-sp` divides the residual stream over the tensor axis: it needs `tp`", "`tp` 2 `megatron-sp`"},
-      {(p.expert_copies > 0 || p.shared_ranks > 0) && p.expert <= p.tensor,
+      {(p.expert_copies > 0 || p.shared_ranks > 0) && !p.sends_tokens(),
        "`redundant-experts` and `shared-expert-ranks` are of an `ep` beyond `tp`", "`dp` 16 `ep` 16, say"},
       {p.shared_ranks > 0 && p.shared_ranks >= p.expert,
        "`shared-expert-ranks`: no device of `ep` is left for routed experts", "fewer than `ep`"},
@@ -122,7 +122,11 @@ std::array<Rule, 13> rules(const model::Decoder& m, const Plan& p) {
        "`shared-expert-ranks` are of models whose shared expert is as wide as a routed one, without `tp`",
        "leave it out"},
       {p.expert > 1 && !m.has_experts(), "`ep` divides routed experts, and the model has none", "leave it out"},
-      {(p.expert_dispatch || p.expert_combine) && p.expert <= p.tensor,
+      {p.afd && p.expert == 1, "`afd`: `ep` says how many devices the routed experts have to themselves",
+       "`ep` 32, say"},
+      {p.afd && (p.pipeline > 1 || p.sequence() > 1), "`afd`: stages (`pp`) and `sp` beside it are not modelled",
+       "`tp`, `dp` and `ep`"},
+      {(p.expert_dispatch || p.expert_combine) && !p.sends_tokens(),
        "`ep-dispatch` and `ep-combine` are of the exchange between experts, which takes an `ep` beyond `tp`",
        "leave them out"},
       {p.sequence() > 1 && has_latent(m), "`sp` divides KV heads, and latent attention caches one latent for all heads",
@@ -183,7 +187,7 @@ std::int64_t Plan::stride(Axis axis) const {
     case Axis::tensor_rows: return tensor_columns();
     case Axis::ulysses: return tensor;
     case Axis::ring: return tensor * ulysses;
-    case Axis::expert: return expert_tensor();
+    case Axis::expert: return afd ? devices() / expert : expert_tensor();
     case Axis::data: return tensor;  // replicas of dense weights: the sequence and data axes together
     case Axis::pipeline: return stage();
   }
@@ -204,6 +208,7 @@ std::string to_text(const Plan& p) {
   add("ulysses", p.ulysses);
   add(p.gathers_keys ? "all-gather" : "ring", p.ring);
   add("ep", p.expert);
+  if (p.afd) parts.emplace_back("afd");
   if (p.expert_copies > 0) parts.push_back(fmt::format("{} redundant", p.expert_copies));
   if (p.shared_ranks > 0) parts.push_back(fmt::format("{} for shared experts", p.shared_ranks));
   if (p.expert_dispatch) parts.push_back(fmt::format("{} dispatch", name(*p.expert_dispatch)));

@@ -4,6 +4,11 @@
 // Devices are numbered with the tensor axis fastest, then ulysses, ring, data, and the pipeline slowest, so that the
 // axes that talk most have neighbours (usually a node) to themselves. Experts are spread over the tensor axis first and
 // over the axes beyond it after that.
+//
+// Or on devices of their own (attention-FFN disaggregation: MegaScale-Infer, arXiv 2504.02263; Step-3, arXiv
+// 2507.19427; xDeepServe, arXiv 2508.02520): all else of the layers, shared experts with it, is on the devices of the
+// other axes, whose tokens are sent to those of the experts and back in every layer. Both kinds are alike and lie
+// between each other.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +35,7 @@ struct Plan {
   std::int64_t expert = 1;         // routed experts
   std::int64_t expert_copies = 0;  // … of which so many are held a second time, so that none has too many tokens
   std::int64_t shared_ranks = 0;   // > 0: so many of the devices of `expert` hold a shared expert each, the others none
+  bool afd = false;                // those of `expert` are devices of their own, which hold nothing else
   std::int64_t data = 1;           // whole replicas, each with its share of the batch
   std::int64_t pipeline = 1;       // layers, in runs (stage_split.h)
   // What tokens travel to experts of other devices as, and their results back; none: as the experts' products take them
@@ -44,10 +50,13 @@ struct Plan {
   std::int64_t sequence() const { return ulysses * ring; }
   std::int64_t replicas() const { return sequence() * data; }  // devices that hold the same dense weights
   std::int64_t stage() const { return tensor * replicas(); }   // devices of one pipeline stage
-  std::int64_t devices() const { return stage() * pipeline; }
+  std::int64_t devices() const { return stage() * pipeline + (afd ? expert : 0); }
+  // Whether tokens travel to experts, and of how many devices they meet there.
+  bool sends_tokens() const { return afd || expert > tensor; }
+  std::int64_t routing_devices() const { return afd ? stage() : expert; }
   std::int64_t tensor_columns() const { return tensor_rows > 0 ? tensor / tensor_rows : tensor; }
   // Devices over which the matrices of one expert are divided; experts themselves are over `expert` devices.
-  std::int64_t expert_tensor() const { return expert < tensor ? tensor / expert : 1; }
+  std::int64_t expert_tensor() const { return expert < tensor && !afd ? tensor / expert : 1; }
   // Devices that hold the same expert weights.
   std::int64_t expert_replicas() const { return stage() / (expert * expert_tensor()); }
   std::int64_t stride(Axis axis) const;

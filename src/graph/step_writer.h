@@ -53,6 +53,7 @@ class StepWriter {
     op.scope = scope_;
     op.group = group_number_;
     op.grows_with_context = grows_;
+    op.on_experts = on_experts_;
     return op;
   }
   Op& push(const Label& label, const OpBody& body) {
@@ -140,6 +141,7 @@ class StepWriter {
   Scope scope_ = Scope::rows;
   std::int16_t group_number_ = 0;  // of the step's groups
   bool grows_ = false;             // with the context
+  bool on_experts_ = false;        // Op::on_experts
 };
 
 }  // namespace llmperf::graph

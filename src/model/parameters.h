@@ -30,6 +30,10 @@ enum class Role : unsigned char {
   token_embedding, position_embedding, type_embedding, layer_embedding, model_projection, pooler, lm_head
 };
 // clang-format on
+// Whether it is a matrix of a routed expert.
+constexpr bool is_expert(Role role) {
+  return role == Role::expert_gate || role == Role::expert_up || role == Role::expert_down;
+}
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::lm_head) + 1;
 
 // What a tensor belongs to. attention_norm: over heads or latents, inside attention; norm: over the hidden vector, and

@@ -427,6 +427,10 @@ Trace step_trace(const estimate::Estimator& estimator, const estimate::Estimate&
     steps.notes.push_back(
         fmt::format("{}: the mean of {} pieces of the prompt; shapes are those of the first", phase.name, phase.steps));
   }
+  if (estimator.setup().execution.plan.afd) {
+    steps.notes.emplace_back(
+        "micro-batches are drawn one after the other: between attention and experts they take turns");
+  }
   if (e.phases.size() > 1 && e.phase("decode") != nullptr) {
     steps.notes.emplace_back("decode: the mean step of the generation; shapes are those of the first");
   }

@@ -239,11 +239,16 @@ Error infeasible(const Resolved& r, const estimate::Estimate& e) {
         r.model().name, e.scenario.batch, place, format_bytes_binary(needed.total()),
         format_bytes_binary(needed.weights), format_bytes_binary(capacity), e.largest_batch);
   };
+  const auto& plan = text.choices.plan;
+  if (plan.afd && e.expert_memory.total() > e.memory.total()) {
+    return Error::infeasible(message(fmt::format("{}, on each of {} that have experts", r.device.name, plan.expert),
+                                     e.expert_memory, e.capacity),
+                             "more devices of experts (`ep`), narrower `weights` or a smaller batch");
+  }
   std::string hint = fitting_hint(r, text, e);
   const estimate::Setup& setup = text.estimator->setup();
   if (!setup.execution.weights.gguf) hint += tensor_hint(r, text);
   if (e.largest_batch > e.scenario.batch) {  // of a batch that fills the pipeline
-    const graph::Plan& plan = setup.execution.plan;
     hint = fmt::format("this batch goes through {} stages in {} parts; multiples of {} in smaller ones; {}",
                        plan.pipeline, text.estimator->micro_batches(e.scenario), plan.pipeline * plan.data, hint);
   }

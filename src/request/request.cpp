@@ -229,6 +229,10 @@ const Field kFields[] = {
     {.name = "shared-expert-ranks", .member = &R::shared_expert_ranks, .group = kPlan, .type = "N",
      .about = "devices of `ep` that hold the shared expert and no others [every device holds it]",
      .workloads = "ts", .most = kMostRanks},
+    {.name = "afd", .member = &R::afd, .group = kPlan, .type = "",
+     .about = "attention-FFN disaggregation: the devices of `ep` hold routed experts alone, beside those of `tp` and `dp`, "
+              "which hold all else; of `phase` decode",
+     .workloads = "t"},
     {.name = "ep-dispatch", .member = &R::ep_dispatch, .group = kPlan, .type = "DTYPE",
      .about = "what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products "
               "take them]",
@@ -252,7 +256,8 @@ const Field kFields[] = {
      .about = "devices of one server [the hardware file's]",
      .most = 1024, .aliases = "gpus-per-node num-gpus-per-node"},
     {.name = "pipeline-batches", .member = &R::pipeline_batches, .group = kPlan, .type = "N",
-     .about = "micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`]",
+     .about = "micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`], or between "
+              "attention and experts (`afd`) [of 1 to 4 those that take least time]",
      .workloads = "t", .most = kMaxBatch},
     {.name = "overlap-batches", .member = &R::overlap_batches, .group = kPlan, .type = "N",
      .about = "2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's "

@@ -49,6 +49,7 @@ struct Request {
   Count cpu_threads, numa;
   Text tp;  // "8", or "2x4": rows x columns
   Count pp, dp, ep, redundant_experts, shared_expert_ranks;
+  bool afd = false;
   Text ep_dispatch, ep_combine;
   Text sp;  // "ulysses:4xring:2"
   bool megatron_sp = false;

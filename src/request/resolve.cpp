@@ -287,6 +287,7 @@ graph::Plan read_plan(const Request& q) {
   plan.pipeline = q.pp.value_or(1);
   plan.data = q.dp.value_or(1);
   plan.expert = q.ep.value_or(1);
+  plan.afd = q.afd;
   plan.expert_copies = q.redundant_experts.value_or(0);
   plan.shared_ranks = q.shared_expert_ranks.value_or(0);
   plan.expert_dispatch = exchange_type("ep-dispatch", q.ep_dispatch);
@@ -300,13 +301,16 @@ graph::Plan read_plan(const Request& q) {
   if (product > graph::kMostDevices)
     throw Error::bad_input(fmt::format("the plan takes more than {} devices", graph::kMostDevices));
   if (!q.devices) return plan;
-  if (*q.devices % plan.devices() != 0 || (q.dp && *q.devices != plan.devices())) {
-    throw Error::bad_input(
-        fmt::format("`devices`: {} is not what the plan takes: {} ({})", *q.devices, plan.devices(),
-                    graph::to_text(plan)),
-        q.dp ? fmt::format("`devices` {}", plan.devices()) : fmt::format("a multiple of {}", plan.devices()));
+  const std::int64_t apart = plan.afd ? plan.expert : 0;  // which are no replicas'
+  const std::int64_t each = plan.devices() - apart;
+  if (*q.devices <= apart || (*q.devices - apart) % each != 0 || (q.dp && *q.devices != plan.devices())) {
+    throw Error::bad_input(fmt::format("`devices`: {} is not what the plan takes: {} ({})", *q.devices, plan.devices(),
+                                       graph::to_text(plan)),
+                           q.dp        ? fmt::format("`devices` {}", plan.devices())
+                           : apart > 0 ? fmt::format("{} and a multiple of {}", apart, each)
+                                       : fmt::format("a multiple of {}", each));
   }
-  plan.data *= *q.devices / plan.devices();
+  plan.data *= (*q.devices - apart) / each;
   return plan;
 }
 
@@ -698,7 +702,22 @@ bool sizes_cache(const Request& q) {
   return std::ranges::any_of(kPoolFields, [&](const char* name) { return get(q, field(name)).has_value(); });
 }
 
+// What is not modelled beside experts on devices of their own.
+void check_afd(const Request& q) {
+  if (!q.afd) return;
+  if (q.phase != "decode") {
+    throw Error::bad_input("`afd` is of decode: prompts are read on other devices, by a plan of theirs",
+                           "`phase` decode");
+  }
+  std::vector<std::string_view> others = {"draft", "lora", "overlap-batches", "step"};
+  others.insert(others.end(), kPoolFields.begin(), kPoolFields.end());
+  for (const std::string_view name : others) {
+    if (get(q, field(name))) throw Error::bad_input(fmt::format("`{}` beside `afd` is not modelled", name), kLeaveOut);
+  }
+}
+
 void make_generation(Resolved& r, Sources& sources, Unused unused) {
+  check_afd(r.asked);
   auto& text = r.work.emplace<Generation>();
   text.choices = choose(r);
   if (r.asked.draft) text.choices.draft = read_draft(*r.asked.draft, r.asked.accept, r.model(), sources);

@@ -26,6 +26,8 @@ constexpr const char* kText = "256";  // of an encoder
 constexpr auto kMade =
     std::to_array<const char*>({"input", "output", "prefix", "turns", "think", "classes"});  // without a trace
 
+constexpr auto kSent = std::to_array<const char*>({"kv-link", "kv-transfer", "decode-plan", "decode-hw"});  // apart
+
 bool switch_value(std::string_view field, const std::string& text) {
   if (text == "on" || text == "off") return text == "on";
   throw Error::bad_input(fmt::format("`{}`: {} is neither on nor off", field, quote(text)));
@@ -76,7 +78,7 @@ void check_traffic(const Request& q, const serving::EngineChoices& engine, bool 
   const bool apart = q.prefill_replicas && q.decode_replicas;
   refuse(apart && q.replicas, "`replicas` compute prompts and decode, and `prefill-replicas` say who computes prompts",
          "leave one of them out");
-  for (const char* name : {"kv-link", "kv-transfer", "decode-plan", "decode-hw"}) {
+  for (const char* name : kSent) {
     refuse(!apart && get(q, field(name)), fmt::format("`{}`: no keys and values are sent to others", name),
            "give `prefill-replicas` and `decode-replicas` as well, or leave it out");
   }
@@ -131,7 +133,7 @@ void check_capacity(const Request& q, bool disaggregated) {
   }
   if (!disaggregated) {
     constexpr const char* kApart = "try prompts and decode apart as well (pd), or leave it out";
-    for (const char* name : {"kv-link", "kv-transfer", "decode-plan", "decode-hw"}) {
+    for (const char* name : kSent) {
       refuse(name, "no keys and values are sent to others", kApart);
     }
     if (q.dp.value_or(1) == 1) refuse("router", "each replica is simulated at its share of the rate", kApart);

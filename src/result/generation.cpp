@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "estimate/schedule.h"
 #include "hardware/runtime_execution.h"
 #include "model/parameters.h"
 
@@ -172,6 +173,42 @@ Type drafted(Fields<Generation> f) {
       .of<&D::rounds>("rounds", "cycles of 1 to 8 tokens, against the same request without a draft");
 }
 
+namespace {
+
+const estimate::Phase& decode_of(const Generation& g) { return *g.estimate->phase("decode"); }
+// Seconds of the mean decode step that a pool is busy, and the share that it is not.
+template <estimate::Pool pool>
+Seconds busy_time(const Generation& g) {
+  return Seconds{estimate::pools_of(decode_of(g))[static_cast<std::size_t>(pool)]};
+}
+template <estimate::Pool pool>
+double idle_share(const Generation& g) {
+  return 1 - busy_time<pool>(g) / decode_of(g).time;
+}
+
+}  // namespace
+
+Type disaggregated(Fields<Generation> f) {
+  using G = Generation;
+  using enum estimate::Pool;
+  return f.of("attention_devices", "those of `tp` and `dp`", [](const G& g) { return g.setup->execution.plan.stage(); })
+      .of("expert_devices", "those of `ep`", [](const G& g) { return g.setup->execution.plan.expert; })
+      .of("micro_batches", "that take turns", [](const G& g) { return decode_of(g).micro_batches; })
+      .of<&busy_time<attention>>(
+          "attention_s",
+          "that a device of attention is busy in the mean decode step, with what the runtime takes beside its ops")
+      .of<&busy_time<experts>>("experts_s", "… of experts")
+      .of<&busy_time<dispatch>>("dispatch_s", "that tokens are on their way to the experts")
+      .of<&busy_time<result>>("return_s", "… and their results back")
+      .of("bound",
+          "the busiest of these: \"attention\", \"experts\", \"dispatch\", \"return\"; \"turns\" where a micro-batch's "
+          "own way through all of them takes longer",
+          [](const G& g) { return estimate::bound_of(estimate::pools_of(decode_of(g)), decode_of(g).time); })
+      .of<&idle_share<attention>>("attention_idle: attention idle %",
+                                  "share of a step that a device of attention has nothing to do")
+      .of<&idle_share<experts>>("experts_idle: experts idle %", "… of experts");
+}
+
 Type fields_of(Fields<StageHeld> f) {
   using S = StageHeld;
   return f.of<&S::first_layer>("first_layer", "from 0")
@@ -318,6 +355,13 @@ Type fields_of(const Fields<Generation>&) {
           .row("host_total_bytes: memory needed of the host GiB", "what the host holds",
                [](const G& g) { return g.estimate->host_memory.total(); })
           .row<&G::estimate, &E::host_capacity>("host_capacity_bytes: capacity of the host", "what it has")
+          .json("expert_memory", "the same of a device of experts; only with `afd`",
+                [](const G& g) {
+                  return MemoryUsed{&g.estimate->expert_memory, g.estimate->capacity};
+                })
+          .only_when([](const G& g) { return g.setup->execution.plan.afd; })
+          .group<&disaggregated>("afd", "attention and experts on devices of their own; only with `afd`")
+          .only_when([](const G& g) { return g.setup->execution.plan.afd && g.estimate->tpot.has_value(); })
           .of<&G::stages>("stages", "of each pipeline stage")
           .of<&G::estimate, &E::largest_batch>("largest_batch",
                                                "requests of this prompt and generation that fit; 0: none")

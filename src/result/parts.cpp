@@ -100,6 +100,8 @@ Type fields_of(Fields<graph::Plan> f) {
       .of<&P::gathers_keys>("gathers_keys: keys gathered", "whether they are gathered before attention instead")
       .only_when([](const P& p) { return p.gathers_keys; })
       .of<&P::expert>("expert", "degree of expert parallelism")
+      .of<&P::afd>("afd: experts apart", "whether these are devices of their own")
+      .only_when([](const P& p) { return p.afd; })
       .of<&P::expert_copies>("expert_copies: redundant experts", "experts held a second time")
       .only_when([](const P& p) { return p.expert_copies > 0; })
       .of<&P::shared_ranks>("shared_ranks: devices of shared experts", "devices that hold a shared expert alone")
@@ -231,8 +233,8 @@ Type fields_of(Fields<estimate::Phase> f) {
       .of<&P::overlapped>("overlapped_s",
                           "what collectives take beside other ops, and what weights that come early save "
                           "(`prefetch_weights`)")
-      .of<&P::pipelined>("pipelined_s", "what stages do at the same time")
-      .of<&P::bubble>("bubble_s", "idle time of the busiest stage")
+      .of<&P::pipelined>("pipelined_s", "what stages, or attention and experts (`afd`), do at the same time")
+      .of<&P::bubble>("bubble_s", "idle time of the busiest of them")
       .of<&P::batches>("micro_batches: micro-batches", "that a step goes through the pipeline in")
       .spread([](const P& p) { return CountedWork{&p.work}; })
       .of<&P::intensity>("intensity_flop_per_byte: intensity (FLOP/B)", "`flops` / `bytes`")

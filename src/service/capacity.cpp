@@ -206,18 +206,6 @@ double ceiling_of(const serving::Deployed& deployed, const serving::Load& load, 
   return serving::closed_form(one, load, slo).ceiling;
 }
 
-// How far a request alone exceeds the bound that it exceeds most.
-double excess_alone(const serving::ClosedForm& closed, const serving::Slo& slo, double output) {
-  double most = 0;
-  for (const serving::Bound& b : slo) {
-    const Seconds alone = b.metric == serving::Metric::ttft  ? closed.ttft
-                          : b.metric == serving::Metric::e2e ? closed.ttft + closed.tpot * (output - 1)
-                                                             : closed.tpot;
-    most = std::max(most, alone / b.limit);
-  }
-  return most;
-}
-
 // What a queue leaves of a replica's ceiling: where requests that each take s wait for one another, as they do for the
 // steps of their prompts, 99 of 100 wait less than ln(100) s u / 2 (1 - u) of utilisation u, which is what a bound on
 // TTFT has room for beside s. It says who is looked at first, and no more.
@@ -309,11 +297,13 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
         if (b.metric == serving::Metric::tpot) c.decodes = c.decodes && closed.tpot <= b.limit;
       }
     }
-    k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
+    const double output = c.traffic.load.output.mean();
+    k.binding = closed.misses(result.slo, output);
     if (k.binding != serving::Binding::none) {
       k.why = fmt::format("a request alone has a TTFT of {} and a TPOT of {}", format_seconds(closed.ttft),
                           format_seconds(closed.tpot));
-      c.alone = excess_alone(closed, result.slo, c.traffic.load.output.mean());
+      c.alone = 0;  // of the bound that it exceeds most
+      for (const serving::Bound& b : result.slo) c.alone = std::max(c.alone, closed.share_of(b, output));
       return;
     }
     // Of a fleet that is dealt to both kinds the ceiling is that of all.

@@ -12,14 +12,10 @@
 namespace llmperf::serving {
 namespace {
 
+// Of which there is one for each metric, in their order.
 Binding binding_of(Metric metric) {
-  switch (metric) {
-    case Metric::ttft: return Binding::ttft;
-    case Metric::tpot: return Binding::tpot;
-    case Metric::itl: return Binding::itl;
-    case Metric::e2e: break;
-  }
-  return Binding::e2e;
+  static_assert(name(Binding::ttft) == name(Metric::ttft) && name(Binding::e2e) == name(Metric::e2e));
+  return static_cast<Binding>(static_cast<int>(Binding::ttft) + static_cast<int>(metric));
 }
 
 // The bound that is exceeded most.
@@ -105,13 +101,14 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& sl
   return c;
 }
 
+double ClosedForm::share_of(const Bound& b, double output) const {
+  const Seconds alone = b.metric == Metric::ttft ? ttft : b.metric == Metric::e2e ? ttft + tpot * (output - 1) : tpot;
+  return alone / b.limit;
+}
+
 Binding ClosedForm::misses(const Slo& slo, double output) const {
-  if (!alike) return Binding::none;
-  for (const Bound& b : slo) {
-    const Seconds alone = b.metric == Metric::ttft ? ttft : b.metric == Metric::e2e ? ttft + tpot * (output - 1) : tpot;
-    if (alone > b.limit) return binding_of(b.metric);
-  }
-  return Binding::none;
+  const auto exceeded = std::ranges::find_if(slo, [&](const Bound& b) { return share_of(b, output) > 1; });
+  return alike && exceeded != slo.end() ? binding_of(exceeded->metric) : Binding::none;
 }
 
 Verdict judge(const Deployment& deployment, Load load, const Slo& slo, bool hasty, const std::atomic<bool>* stop) {

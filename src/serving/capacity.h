@@ -67,7 +67,8 @@ struct ClosedForm {
   Seconds ttft{}, tpot{};
   double ceiling = 0;  // requests per second of all replicas
   bool alike = true;   // of classes a bound is about others than the mean request: none is missed for certain
-  Binding misses(const Slo& slo, double output) const;  // a bound that a request alone exceeds; none: it meets all
+  double share_of(const Bound& bound, double output) const;  // what a request alone takes of its limit
+  Binding misses(const Slo& slo, double output) const;       // a bound that a request alone exceeds; none: it meets all
 };
 ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& slo = {});
 

@@ -117,24 +117,18 @@ std::string text_of(const Slo& slo) {
   return join(parts, ",");
 }
 
-const Distribution& Summary::of(Metric metric) const {
-  switch (metric) {
-    case Metric::ttft: return ttft;
-    case Metric::tpot: return tpot;
-    case Metric::itl: return itl;
-    case Metric::e2e: break;
-  }
-  return e2e;
+const Distribution& RequestTimes::of(Metric metric) const {
+  return metric == Metric::ttft ? ttft : metric == Metric::tpot ? tpot : e2e;
 }
+const Distribution& Summary::of(Metric metric) const { return metric == Metric::itl ? itl : RequestTimes::of(metric); }
 
 std::optional<double> Summary::value(const Bound& b) const {
   if (b.metric == Metric::itl) return itl.of(b.statistic);
   const auto named = std::ranges::find(classes, b.of, &ClassSummary::name);
   const bool own = !b.of.empty() && named != classes.end();
   const RequestTimes& of = own ? static_cast<const RequestTimes&>(*named) : *this;
-  const Distribution& measured = b.metric == Metric::ttft ? of.ttft : b.metric == Metric::tpot ? of.tpot : of.e2e;
   const double found =
-      (of.rejected == 0 ? measured : of.promised.at(static_cast<std::size_t>(b.metric))).of(b.statistic);
+      (of.rejected == 0 ? of.of(b.metric) : of.promised.at(static_cast<std::size_t>(b.metric))).of(b.statistic);
   return std::isfinite(found) ? std::optional(found) : std::nullopt;
 }
 

@@ -59,6 +59,7 @@ struct RequestTimes {
   // By metric, as bounds take them where any were rejected, which never end; of ITL none.
   std::array<Distribution, kMetrics.size()> promised = {};
   double met_share = 1;  // of those that ended or were rejected, that meet all bounds that are about them
+  const Distribution& of(Metric metric) const;  // not of ITL, which is of no request
 };
 struct ClassSummary : RequestTimes {
   std::string name;

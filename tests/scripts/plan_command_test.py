@@ -166,6 +166,78 @@ class Sums(ProgramTest):
             self.assertEqual(phase["time_s"], phase["ops_time_s"])
 
 
+class AttentionAndExpertsApart(ProgramTest):
+    WORDS = ["estimate", "-m", "deepseek-v3", "--hw", "h800-sxm", "--phase", "decode", "--dp", "64", "--ep", "64", "--afd", "--prompt", "4096",
+             "--gen", "2", "--batch", str(64 * 96)]
+
+    def test_devices_memory_and_what_binds_are_told(self):
+        answer = self.json(*self.WORDS)
+        self.assertEqual(answer["inputs"]["devices"], 128)
+        # 4 of 256 experts in 58 layers, each of three matrices of 7168 x 2048 in fp8 with a scale for each 128 x 128.
+        experts = 58 * 4 * 3 * 7168 * 2048 * (1 + 4 / 128 / 128)
+        self.assertAlmostEqual(answer["expert_memory"]["weight_bytes"], experts, delta=1e-6 * experts)
+        plain = self.json(*[word for word in self.WORDS if word != "--afd"])
+        self.assertAlmostEqual(plain["memory"]["weight_bytes"] - answer["memory"]["weight_bytes"], experts, delta=1e-6 * experts)
+        afd, decode = answer["afd"], answer["phases"][0]
+        busy = {name: afd[name + "_s"] for name in ("attention", "experts", "dispatch", "return")}
+        self.assertAlmostEqual(sum(busy.values()), decode["ops_time_s"], delta=1e-9)
+        self.assertAlmostEqual(answer["tpot_s"], max(*busy.values(), decode["ops_time_s"] / afd["micro_batches"]), delta=1e-9)
+        self.assertEqual(afd["bound"], max(busy, key=busy.get) if max(busy.values()) > answer["tpot_s"] - 1e-9 else "turns")
+        self.assertAlmostEqual(afd["experts_idle"], 1 - busy["experts"] / answer["tpot_s"], delta=1e-9)
+        shown = " ".join(self.output(*self.WORDS).split())
+        self.assertIn("attention on 64 devices busy", shown)
+        self.assertIn("of a device of experts", " ".join(self.output(*self.WORDS, "--detail", "full").split()))
+        for path in ("tpot_s", "afd.experts_s", "expert_memory.total_bytes", "memory.weight_bytes", "largest_batch"):
+            self.assertIn(path, self.output("explain", *self.WORDS[1:], path))
+        # Devices count those of experts, too; what `devices` leaves becomes replicas of attention.
+        devices = [word for word in self.WORDS if word != "--dp"]
+        devices.remove("64")
+        self.assertEqual(self.json(*devices, "--devices", "128")["tpot_s"], answer["tpot_s"])
+        self.assert_bad_input([*devices, "--devices", "64"], "--devices: 64", "64 and a multiple of 1")
+
+    # arXiv 2507.19427: up to 4,039 tokens/s a device under 50 ms per token on Hopper, in fp8 at a context of 4k.
+    STEP_3 = """
+name: step-3
+architecture: step3
+source: arXiv 2507.19427, but for the rank of its queries
+default_weights: fp8
+hidden_size: 7168
+num_layers: 61
+vocab_size: 128815
+max_position: 65536
+norm: rms
+attention: {heads: 64, kv_heads: 1, head_dim: 256}
+feed_forward: {activation: silu, gated: true, experts: {count: 48, per_token: 3, intermediate: 5120, shared_intermediate: 5120}}
+kinds: {dense: {feed_forward: {intermediate: 18432, activation: silu, gated: true}}, experts: {}}
+layers: [dense x4, experts x56, dense]
+"""
+
+    def test_the_published_rate_of_step_3_is_within_the_band(self):
+        words = ["estimate", "-m", self.write("step-3.yaml", self.STEP_3), "--hw", "h800-sxm", "--phase", "decode", "--dp", "16", "--ep", "16",
+                 "--shared-expert-ranks", "4", "--afd", "--prompt", "4095", "--gen", "2", "--kv", "fp8", "--routing", "balanced"]
+        answer = self.json(*words, "--batch", "5520")
+        self.assertAlmostEqual(answer["tpot_s"], 0.05, delta=0.0005)
+        rate = answer["decode_tokens_per_second"] / 32
+        self.assertLess(rate, 4039)
+        self.assertGreater(rate * (1 + answer["error_band"]["decode"]["p90_error"]), 4039)
+        self.assertEqual(answer["afd"]["micro_batches"], 3)
+        self.assertGreater(self.json(*words, "--batch", "6144", "--runtime", "none")["decode_tokens_per_second"] / 32, 4039)
+
+    def test_what_is_not_modelled_is_refused(self):
+        for more, *fragments in ((["--phase", "both"], "--afd is of decode", "--phase decode"), (["--pp", "2"], "not modelled"),
+                                 (["--draft", "mtp:1"], "--draft beside --afd"), (["--lora", "16"], "--lora beside --afd"),
+                                 (["--ep", "1"], "--afd: --ep says how many"), (["--kv-utilisation", "0.9"], "--kv-utilisation beside"),
+                                 (["--ep", "48"], "256 experts of deepseek-v3 do not divide by 48")):
+            words = self.WORDS
+            for flag, value in zip(more[::2], more[1::2]):
+                words = with_value(words, flag, value)
+            self.assert_bad_input(words, *fragments)
+        dense = ["estimate", "-m", "qwen-7b", "--hw", "h100-sxm", "--ep", "2", "--afd", "--phase", "decode"]
+        self.assert_bad_input(dense, "the model has none")
+        self.assert_bad_input([*self.WORDS[:5], "--afd", "--training"], "--afd has no effect on a training step")
+        self.assertIn("on each of 2 that have experts", self.run_program(*with_value(self.WORDS, "--ep", 2)).stderr)
+
+
 class Same(ProgramTest):
     """Plans written differently that are the same plan."""
 

@@ -286,6 +286,9 @@ def estimate(
     redundant_experts: Optional[Count] = None,
     # devices of `ep` that hold the shared expert and no others [every device holds it]
     shared_expert_ranks: Optional[Count] = None,
+    # attention-FFN disaggregation: the devices of `ep` hold routed experts alone, beside those of `tp` and `dp`, which
+    # hold all else; of `phase` decode
+    afd: Optional[bool] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
@@ -300,7 +303,8 @@ def estimate(
     devices: Optional[Count] = None,
     # devices of one server [the hardware file's]
     devices_per_node: Optional[Count] = None,
-    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`]
+    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`], or between attention
+    # and experts (`afd`) [of 1 to 4 those that take least time]
     pipeline_batches: Optional[Count] = None,
     # 2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's ops; 1:
     # one batch
@@ -508,6 +512,9 @@ def explain(
     redundant_experts: Optional[Count] = None,
     # devices of `ep` that hold the shared expert and no others [every device holds it]
     shared_expert_ranks: Optional[Count] = None,
+    # attention-FFN disaggregation: the devices of `ep` hold routed experts alone, beside those of `tp` and `dp`, which
+    # hold all else; of `phase` decode
+    afd: Optional[bool] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
     ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
@@ -522,7 +529,8 @@ def explain(
     devices: Optional[Count] = None,
     # devices of one server [the hardware file's]
     devices_per_node: Optional[Count] = None,
-    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`]
+    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`], or between attention
+    # and experts (`afd`) [of 1 to 4 those that take least time]
     pipeline_batches: Optional[Count] = None,
     # 2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's ops; 1:
     # one batch
@@ -737,6 +745,9 @@ def sweep(
     redundant_experts: Optional[Many[Count]] = None,
     # devices of `ep` that hold the shared expert and no others [every device holds it]
     shared_expert_ranks: Optional[Many[Count]] = None,
+    # attention-FFN disaggregation: the devices of `ep` hold routed experts alone, beside those of `tp` and `dp`, which
+    # hold all else; of `phase` decode
+    afd: Optional[Many[bool]] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
     ep_dispatch: Optional[Many[Literal["bf16", "fp16", "fp8", "int8"]]] = None,
     # and their results back [the activations' type]
@@ -751,7 +762,8 @@ def sweep(
     devices: Optional[Many[Count]] = None,
     # devices of one server [the hardware file's]
     devices_per_node: Optional[Many[Count]] = None,
-    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`]
+    # micro-batches that a batch goes through the pipeline in [as many as divide it, up to `pp`], or between attention
+    # and experts (`afd`) [of 1 to 4 those that take least time]
     pipeline_batches: Optional[Many[Count]] = None,
     # 2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's ops; 1:
     # one batch

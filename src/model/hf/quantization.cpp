@@ -85,8 +85,6 @@ constexpr std::array<std::string_view, 16> kElsewhere = {
     "norm",  "conv1d", "emb",       "bias", "vis", "image",   "audio", "tower",
     "patch", "merger", "projector", "mm_",  "mtp", "eh_proj", "nextn", "multi_modal"};
 
-bool is_expert(Role role) { return role == Role::expert_gate || role == Role::expert_up || role == Role::expert_down; }
-
 bool has_part(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // The number of the layer that an entry names ("model.layers.61*", "re:.*layers\.61\..*"); nothing without one.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "estimate/schedule.h"
 #include "report/pages/phase.h"
 #include "report/quantity.h"
 #include "report/reports.h"
@@ -194,8 +196,10 @@ Table step_table(const Phase& p) {
   return t;
 }
 
-// What of the host is taken, behind what of the device is.
+// What of the host is taken, or of a device of experts, behind what of the device is.
 std::string host_text(const Generation& g) {
+  if (g.setup->execution.plan.afd)
+    return "; of a device of experts " + of_capacity(g.estimate->expert_memory.total(), g.estimate->capacity);
   if (g.setup->host == nullptr) return "";
   return "; of the host " + of_capacity(g.estimate->host_memory.total(), g.estimate->host_capacity);
 }
@@ -232,6 +236,18 @@ Fields headline(const Generation& g, bool full) {
                 ? std::string("no length is faster than decoding without")
                 : fmt::format("best with {}: {:.2f} times as fast as without", best->length, best->speedup));
     }
+  }
+  if (g.setup->execution.plan.afd && e.tpot) {
+    const graph::Plan& plan = g.setup->execution.plan;
+    const Phase& decode = *e.phase("decode");
+    const estimate::Pools busy = estimate::pools_of(decode);
+    const auto share = [&](std::size_t pool) { return Share{Seconds{busy[pool]} / decode.time}; };
+    f.add("AFD",
+          "attention on {} devices busy {}, experts on {} busy {}, dispatch {}, return {}; {} micro-batch{}, bound by "
+          "{}; {} tokens/s a device",
+          plan.stage(), share(0), plan.expert, share(1), share(2), share(3), decode.micro_batches,
+          decode.micro_batches == 1 ? "" : "es", estimate::bound_of(busy, decode.time),
+          number_text(e.decode_tokens_per_second / d(plan.devices())));
   }
   if (e.tokens_per_second > 0) {
     f.add("generation", "{} for {} tokens per request: {}{}", e.total, Count(e.scenario.generate - (e.ttft ? 0 : 1)),
@@ -281,6 +297,10 @@ void add_log(const Generation& g, Document& doc) {
 }
 
 void add_host_memory(const Generation& g, Document& doc) {
+  if (g.setup->execution.plan.afd) {
+    doc.push_back(
+        device_memory_table("Memory of a device of experts", g.estimate->expert_memory, g.estimate->capacity));
+  }
   if (const hardware::Device* host = g.setup->host) {
     doc.push_back(device_memory_table("Memory of the host (" + host->title + ")", g.estimate->host_memory,
                                       g.estimate->host_capacity));
