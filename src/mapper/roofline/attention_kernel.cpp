@@ -215,7 +215,8 @@ double decode_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
 }
 
 double copied_seconds(const ParameterValues& v, const KernelChoices& c, const AttentionCall& a) {
-  return c.copied_head > 0 && a.qk_dim == static_cast<double>(c.copied_head) ? v[index(decode_copy)] : 0;
+  const bool copied = a.qk_dim == static_cast<double>(c.copied_head) && a.qk_dim == a.v_dim;  // latents are not
+  return copied ? v[index(decode_copy)] : 0;
 }
 
 // ---- FlashAttention-3

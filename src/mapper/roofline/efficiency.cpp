@@ -548,7 +548,7 @@ void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choic
 void add_attention(ParameterSet& set, const graph::Attention& a, const KernelChoices& choices) {
   const AttentionCall call = call_of(a);
   const bool flash2 = choices.has_flash2_form();
-  add(set, !flash2 && choices.copied_head == a.qk_dim, {decode_copy});
+  add(set, !flash2 && choices.copied_head == a.qk_dim && !is_latent(a), {decode_copy});
   if (triton_of(a, choices) != nullptr) {
     return decodes(a, choices) ? add(set, true, {triton_launch, triton_rate})
                                : add_all(set, true, triton_launch, triton_memory_share);
