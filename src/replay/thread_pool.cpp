@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <system_error>
 
@@ -64,6 +65,22 @@ class Pinned {
   bool known_;
 };
 
+// Threads that start while this lives get no signals: a handler would run in the middle of an op that is timed.
+class Undisturbed {
+ public:
+  Undisturbed() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+  ~Undisturbed() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_ = {};
+};
+
 }  // namespace
 
 void Barrier::wait() {
@@ -83,6 +100,7 @@ ThreadPool::ThreadPool(std::span<const int> processors) : ThreadPool(static_cast
 
 ThreadPool::ThreadPool(int threads, std::span<const int> processors)
     : threads_(threads), processors_(processors.begin(), processors.end()), barrier_(threads) {
+  const Undisturbed undisturbed;
   try {
     for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { serve(thread); });
   } catch (const std::system_error& error) {
