@@ -205,7 +205,8 @@ void Predictor::add_step(const StepRow& row) {
   graph::build_step(setup.execution, {&group, 1}, graph::Part::all, graph);
   RowRoof& roof = roofs_.back();
   for (const graph::Op& op : graph) add(op, estimator.machine(), roof, setup.host);
-  if (const estimate::Estimator* drafts = estimator.draft()) add_drafts(*drafts, row, roof);
+  const estimate::Estimator* drafts = estimator.draft();
+  if (drafts != nullptr && items.micro_batches == 0) add_drafts(*drafts, row, roof);
   if (items.micro_batches > 0) roof.roof = pipelined(items).roof;
   items.end = items_.size();
   items.prompts_per_step = row.prompts_per_step();

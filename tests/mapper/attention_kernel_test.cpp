@@ -375,23 +375,6 @@ TEST_CASE("queries that meet their scale in a kernel of its own are read and wri
   CHECK(time() - narrow == Approx(3e-6 + elements * (2 + 2 + 2 + 1) / 1e12));
 }
 
-TEST_CASE("heads of the width that an engine copies take a kernel more, of prompts and of new tokens") {
-  ParameterValues v = flash3_values();
-  v[index(decode_copy)] = 6e-6;
-  KernelChoices c = flash3();
-  c.copied_head = 192;
-  for (const double queries : {1.0, 128.0}) {
-    AttentionCall a = call(1, queries, 500, 10, 10);
-    const auto more = [&] {
-      const auto time = queries > 1 ? prefill_seconds : decode_seconds;
-      return time(compute_device(), v, c, a) - time(compute_device(), v, flash3(), a);
-    };
-    CHECK(more() == 0);
-    a.qk_dim = a.v_dim = 192;
-    CHECK(more() == Approx(6e-6));
-  }
-}
-
 // ---- XQA, on 10 cores with two blocks each
 
 KernelChoices xqa() {

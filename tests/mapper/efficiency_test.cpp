@@ -93,6 +93,33 @@ TEST_CASE("a few new tokens run by CANN's kernel of decode, as long as their hea
   CHECK_FALSE(launched(4, 0));
 }
 
+TEST_CASE("heads of the width that an engine copies take a kernel more, of prompts and of new tokens") {
+  hardware::RuntimeProfile profile;
+  profile.values = values_with({{decode_copy, 6e-6}});
+  const hardware::Device device = device_with_cache(40e6);
+  const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
+  for (const auto library : {hardware::AttentionKernels::flash3, hardware::AttentionKernels::blackwell}) {
+    profile.choices.attention = library;
+    for (const std::int64_t tokens : {1, 128}) {
+      const auto more = [&](std::int64_t keys, std::int64_t values) {
+        graph::Attention a = prompt_of(8, tokens);
+        a.context = 500;
+        a.qk_dim = keys;
+        a.v_dim = values;
+        const graph::Op op{.name = "attention", .body = a};
+        const auto time = [&](std::int64_t head) {
+          profile.choices.copied_head = head;
+          return machine.time(op, machine.work(op)).total.value;
+        };
+        return time(192) - time(0);
+      };
+      CHECK(more(192, 192) == Approx(6e-6));
+      CHECK(more(128, 128) == 0);
+      CHECK(more(192, 128) == 0);  // latents of a prompt
+    }
+  }
+}
+
 TEST_CASE("norms are bound by the rows that they reduce, and choosing a token by its logits") {
   const hardware::Device device = device_with_cache(40e6);
   const hardware::ParameterValues values = values_with({{vector_launch, 5e-6},

@@ -214,11 +214,6 @@ double decode_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
   return seconds;
 }
 
-double copied_seconds(const ParameterValues& v, const KernelChoices& c, const AttentionCall& a) {
-  const bool copied = a.qk_dim == static_cast<double>(c.copied_head) && a.qk_dim == a.v_dim;  // latents are not
-  return copied ? v[index(decode_copy)] : 0;
-}
-
 // ---- FlashAttention-3
 //
 // Attention as FlashAttention-3 computes it on Hopper (arXiv:2407.08608; its sources: hopper/tile_size.h, heuristics.h,
@@ -326,7 +321,8 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
     constexpr double kWhole = 256;        // … and with their scores; of wider ones each half meets all scores anew
     const bool large = blackwell && a.queries >= kLargeTile && a.v_dim <= kAccumulated;
     tile = {large ? kLargeTile : kLargeTile / 2, 128};
-    if (blackwell && !a.narrow() && a.v_dim > kWhole) again = (2 * a.qk_dim + a.v_dim) / (a.qk_dim + a.v_dim);
+    if (blackwell && (!a.narrow() || a.shared_kv) && a.v_dim > kWhole)
+      again = (2 * a.qk_dim + a.v_dim) / (a.qk_dim + a.v_dim);
   }
   const double group = packed ? a.heads / a.kv_heads : 1;
   const double context = std::max(0.0, a.context);
@@ -371,7 +367,7 @@ double prompt_seconds(const KernelDevice& d, const ParameterValues& v, const Ker
   const double narrowed = a.shared_kv ? a.keys() * a.qk_dim : query_elements(a) + expansion;
   return kernel.launch + overlapped(compute, memory, v[index(prefill_overlap)]) +
          narrowing_seconds(d, a, narrowed, v[index(prefill_quantise)], choices.queries_scaled && !expanded) +
-         copied_seconds(v, choices, a) + (parts > 1 ? joined_bytes(a, parts) / rate : 0);
+         (parts > 1 ? joined_bytes(a, parts) / rate : 0);
 }
 
 }  // namespace
@@ -416,8 +412,7 @@ double flash3_decode_seconds(const KernelDevice& d, const ParameterValues& v, co
 
   double seconds = v[index(decode_launch)] +
                    overlapped(std::max(rounds * part(keys), part(longest)), memory, v[index(decode_overlap)]) +
-                   narrowing_seconds(d, a, query_elements(a), v[index(decode_quantise)], c.queries_scaled) +
-                   copied_seconds(v, c, a);
+                   narrowing_seconds(d, a, query_elements(a), v[index(decode_quantise)], c.queries_scaled);
   if (a.sequences <= kMostSorted) seconds += v[index(decode_sequence)] * a.sequences;
   if (parts > 1) {
     seconds += v[index(decode_split)] + parts * v[index(decode_split_each)] + joined_bytes(a, parts) / rate;

@@ -110,6 +110,10 @@ bool decodes(const graph::Attention& a, const KernelChoices& choices) {
          (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
           a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
 }
+// Whether the engine copies its heads before a kernel takes them.
+bool is_copied(const graph::Attention& a, const KernelChoices& choices) {
+  return a.qk_dim == choices.copied_head && !is_latent(a);
+}
 const hardware::AttentionCase* triton_of(const graph::Attention& a, const KernelChoices& choices) {
   return is_latent(a) ? nullptr : triton_case(choices, call_of(a), !decodes(a, choices));
 }
@@ -257,16 +261,16 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   // Shares are of the rate of 16 bits, whatever the products take.
   const KernelDevice device = on(bits(attention.activation) <= kNarrowBits ? Dtype::bf16 : attention.activation);
   const bool decode = decodes(attention, profile_.choices);
+  const double copied = is_copied(attention, profile_.choices) ? get(profile_.values, Parameter::decode_copy) : 0;
   if (const auto* triton = triton_of(attention, profile_.choices)) {
-    return (decode ? triton_decode_seconds(device, profile_.values, call)
-                   : triton_prefill_seconds(device, profile_.values, call, triton->skips)) +
-           copied_seconds(profile_.values, profile_.choices, call);
+    return copied + (decode ? triton_decode_seconds(device, profile_.values, call)
+                            : triton_prefill_seconds(device, profile_.values, call, triton->skips));
   }
   if (on_latents(attention, profile_.choices)) {
     return latent_seconds(device, profile_.values, call);
   }
-  const double seconds = decode ? decode_seconds(device, profile_.values, profile_.choices, call)
-                                : prefill_seconds(device, profile_.values, profile_.choices, call);
+  const double seconds = copied + (decode ? decode_seconds(device, profile_.values, profile_.choices, call)
+                                          : prefill_seconds(device, profile_.values, profile_.choices, call));
   // Backward: five products in place of two, over the same blocks.
   const double share = profile_.choices.fused_training ? get(profile_.values, Parameter::training_backward_share) : 1;
   return attention.backward ? 2.5 * seconds / share : seconds;
@@ -548,7 +552,7 @@ void add_ggml(ParameterSet& set, const graph::Op& op, const KernelChoices& choic
 void add_attention(ParameterSet& set, const graph::Attention& a, const KernelChoices& choices) {
   const AttentionCall call = call_of(a);
   const bool flash2 = choices.has_flash2_form();
-  add(set, !flash2 && choices.copied_head == a.qk_dim && !is_latent(a), {decode_copy});
+  add(set, is_copied(a, choices), {decode_copy});
   if (triton_of(a, choices) != nullptr) {
     return decodes(a, choices) ? add(set, true, {triton_launch, triton_rate})
                                : add_all(set, true, triton_launch, triton_memory_share);

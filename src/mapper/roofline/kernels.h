@@ -199,8 +199,6 @@ bool has_block_per_head(const AttentionCall& call);
 hardware::Parameter xqa_launch(const AttentionCall& call);
 // The case by which Triton's kernels run it, or null, and their times.
 const hardware::AttentionCase* triton_case(const KernelChoices& choices, const AttentionCall& call, bool prompts);
-// Of heads that an engine copies before any of these takes them (KernelChoices::copied_head).
-double copied_seconds(const ParameterValues& values, const KernelChoices& choices, const AttentionCall& call);
 double triton_prefill_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call,
                               bool skips);
 double triton_decode_seconds(const KernelDevice& device, const ParameterValues& values, const AttentionCall& call);

@@ -29,7 +29,8 @@ Seconds StepOverhead::each(const graph::Op& op) const {
     each += get(v, Parameter::host_experts) +
             (router ? static_cast<double>(router->n) : 0) * get(v, Parameter::host_expert);
   }
-  if (std::holds_alternative<graph::Scan>(op.body)) each += get(v, Parameter::host_scan);
+  const auto* scan = std::get_if<graph::Scan>(&op.body);
+  if (scan != nullptr && scan->tokens > 1) each += get(v, Parameter::host_scan);  // a new token is one kernel
   return Seconds{each};
 }
 
