@@ -240,12 +240,14 @@ TEST_CASE("a recurrence in chunks reaches a share of what attention over prompts
   CHECK(taken(4e-5, 0.01) - taken(1e-9, 0.01) == Approx(4e-5).epsilon(1e-3));
 }
 
-TEST_CASE("what the host takes for a recurrence is the host's for every one that it launches") {
+TEST_CASE("what the host takes for a recurrence over a prompt is the host's for every one that it launches") {
   const hardware::ParameterValues values = values_with({{host_scan, 3e-3}, {host_launch, 1e-6}});
-  graph::Op scan{.name = "scan", .tag = graph::Tag::scan, .body = graph::Scan{}};
+  graph::Op scan{.name = "scan", .tag = graph::Tag::scan, .body = graph::Scan{.tokens = 100}};
   scan.launches = 6;
   CHECK(StepOverhead(values, hardware::Dispatch::eager, true).each(scan).value == Approx(3e-3 + 6e-6));
   CHECK(StepOverhead(values, hardware::Dispatch::graph, false).each(scan).value == 0);
+  std::get<graph::Scan>(scan.body).tokens = 1;  // one kernel
+  CHECK(StepOverhead(values, hardware::Dispatch::eager, true).each(scan).value == Approx(6e-6));
 }
 
 TEST_CASE("what an overlapped scheduler does for sequences hides behind the device") {
