@@ -569,15 +569,22 @@ CollectiveCost faster(const CollectiveCost& a, const CollectiveCost& b) {
   return a.algorithm == Algorithm::none || b.time() < a.time() ? b : a;
 }
 
+// Ranks among `devices` whose numbers follow one another; with others between them the number nearest to their share.
+std::int64_t ranks_of(std::int64_t devices, const graph::Collective& c) {
+  if (c.others == 0) return std::max<std::int64_t>(1, devices / std::max<std::int64_t>(1, c.stride));
+  const double share = d(devices) * d(c.ranks) / d(c.ranks + c.others);
+  return std::max<std::int64_t>(1, std::llround(std::min(share, d(c.ranks))));
+}
+
 // Where the ranks of a collective lie.
 class Extent {
  public:
-  Extent(const Cluster& cluster, std::int64_t ranks, std::int64_t stride) {
-    for (std::size_t i = 0; i < kLevels && joined() < ranks; ++i) {
+  Extent(const Cluster& cluster, const graph::Collective& c) {
+    for (std::size_t i = 0; i < kLevels && joined() < c.ranks; ++i) {
       const auto level = static_cast<Level>(i);
-      const std::int64_t fit = std::max<std::int64_t>(1, cluster.devices(level) / std::max<std::int64_t>(1, stride));
-      if (std::min(ranks, fit) <= joined()) continue;
-      parts_[count_++] = {level, &cluster.links(level), std::min(ranks, fit)};
+      const std::int64_t fit = ranks_of(cluster.devices(level), c);
+      if (std::min(c.ranks, fit) <= joined()) continue;
+      parts_[count_++] = {level, &cluster.links(level), std::min(c.ranks, fit)};
     }
   }
   struct Part {
@@ -790,7 +797,7 @@ CollectiveCost by_expert_kernel(const Cluster& cluster, const graph::Collective&
 
 Candidates candidates(const Cluster& cluster, const graph::Collective& c) {
   Exchange x{c.kind, c.ranks, c.stride, c.bytes().value};
-  const Extent extent(cluster, c.ranks, c.stride);
+  const Extent extent(cluster, c);
   x.routed = c.routing.experts > 0;
   x.library = c.library;
   x.with_norm = c.with_norm;
@@ -821,13 +828,12 @@ std::string_view name(Algorithm algorithm) { return kAlgorithmNames[static_cast<
 
 Placement place(const Cluster& cluster, const graph::Collective& c) {
   const std::int64_t ranks = std::max<std::int64_t>(1, c.ranks);
-  const std::int64_t fit = std::max<std::int64_t>(1, cluster.devices_per_node / std::max<std::int64_t>(1, c.stride));
-  const std::int64_t inside = std::min(ranks, fit);
+  const std::int64_t inside = std::min(ranks, ranks_of(cluster.devices_per_node, c));
   return {inside, (ranks + inside - 1) / inside};
 }
 
 std::vector<Level> levels_of(const Cluster& cluster, const graph::Collective& collective) {
-  const Extent extent(cluster, collective.ranks, collective.stride);
+  const Extent extent(cluster, collective);
   std::vector<Level> levels;
   for (std::size_t i = 0; i < extent.size(); ++i) levels.push_back(extent[i].level);
   return levels;

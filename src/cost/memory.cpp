@@ -59,14 +59,22 @@ N recurrent_elements(const model::Recurrent& r, const N& tokens) {
                    let("values", r.values(), "elements of all value heads"));
 }
 
+// `apart`: routed experts are on devices of their own, with what is between their products.
 template <class N>
-N feed_forward_elements(const model::FeedForward& f, const StepShare& share, const N& tokens, const N& hidden) {
+N feed_forward_elements(const model::FeedForward& f, bool apart, const StepShare& share, const N& tokens,
+                        const N& hidden) {
   const Let<N> let;
+  const auto width_of = [&](const model::Experts& x) { return apart ? x.shared_intermediate : x.intermediate; };
+  const std::int64_t width = f.experts ? width_of(*f.experts) : f.intermediate;
   const N inner = let("matrices", f.gated ? 3 : 2, f.gated ? "gate, up and their product" : "up and its activation") *
-                  let("intermediate", f.experts ? f.experts->intermediate : f.intermediate, "width of the MLP");
+                  let("intermediate", width, "width of the MLP");
   if (!f.experts) return tokens * (hidden + inner);
   const N per_token = let("experts_per_token", f.experts->per_token, "experts a token is sent to");
   const N shared = f.experts->shared_intermediate > 0 ? hidden : N(0);
+  if (apart) {
+    const N copies = let("copies", share.expert_copies, "tokens that a device routes") * per_token * hidden;
+    return tokens * hidden + largest_of({copies, tokens * (hidden + inner)});
+  }
   if (share.expert_copies == share.tokens) return tokens * (hidden + per_token * (hidden + inner) + shared);
   const N routed =
       let("routed", share.expert_copies, "tokens that the experts of a device serve, per expert of a token");
@@ -96,7 +104,8 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
       visit("recurrence", stream + grouped(recurrent_elements(*layer.recurrent, tokens)) * element);
     }
     if (!layer.has_feed_forward()) continue;
-    visit("MLP", stream + grouped(feed_forward_elements(layer.feed_forward, share, tokens, hidden)) * element);
+    visit("MLP",
+          stream + grouped(feed_forward_elements(layer.feed_forward, e.plan.afd, share, tokens, hidden)) * element);
   }
   if (e.model->encoder) return;
   const bool last = e.runtime.last_token_logits && !g.verifies;
@@ -113,11 +122,13 @@ N expert_activation(const graph::Execution& e, const graph::SequenceGroup& g) {
   const Let<N> let;
   const auto experts =
       std::ranges::find_if(e.model->kinds, [](const model::Layer& l) { return l.feed_forward.experts.has_value(); });
-  const model::FeedForward& f = experts->feed_forward;
+  const model::FeedForward f = graph::shard(*experts, e.plan).feed_forward;
   const model::Experts& x = *f.experts;
+  const graph::Placement* placed = e.placement();
   return let("tokens", d(g.count * g.new_tokens * e.plan.data), "tokens of all devices of attention") *
          let("experts_per_token", x.per_token, "experts a token is sent to") /
          let("expert_devices", e.plan.expert, "devices of experts") *
+         let.factor("imbalance", placed ? placed->imbalance : 1, "of the busiest, over the mean") *
          grouped(2 * let("width", x.latent > 0 ? x.latent : e.model->hidden, "width of a token, and of its result") +
                  let("matrices", f.gated ? 3 : 2, f.gated ? "gate, up and their product" : "up and its activation") *
                      let("intermediate", x.intermediate, "width of an expert")) *
@@ -379,6 +390,7 @@ Bytes stage_allocation_bytes(const graph::Execution& e, std::int64_t stage) {
     Bytes fused_gate_up;
     for (model::Tensor tensor : model::layer_tensors(*e.model, local)) {
       const model::Role role = tensor.role;
+      if (e.plan.afd && model::is_expert(role)) continue;
       const double count = d(std::exchange(tensor.count, 1));
       const Bytes one = model::tensor_bytes(e.weights, group[role], tensor);
       if (qkv && (role == model::Role::q || role == model::Role::k || role == model::Role::v)) {
@@ -442,7 +454,7 @@ StepShare step_share(const graph::Execution& e, const graph::SequenceGroup& g) {
   share.residual_elements = share.tokens * d(e.model->hidden) / (divided ? d(plan.tensor) : 1);
   share.score_ranks = split ? 1 : d(plan.sequence());
   share.repeat_ranks = d(split ? plan.ulysses : plan.sequence());  // part of the queries sees every key
-  share.expert_copies = share.tokens / d(std::min(plan.expert, plan.tensor));
+  share.expert_copies = share.tokens / d(plan.afd ? plan.tensor : std::min(plan.expert, plan.tensor));
   return share;
 }
 

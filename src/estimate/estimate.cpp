@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
 #include "base/integer.h"
 #include "base/load_once.h"
 #include "estimate/context_sum.h"
@@ -214,8 +215,7 @@ std::int64_t Estimator::micro_batches(const Scenario& s) const {
   const std::int64_t batch = (replica_batch(s) + overlap - 1) / overlap;
   if (setup_.execution.weights.gguf) return 1;  // llama.cpp decodes all sequences together
   if (setup_.pipeline_batches > 0) return std::min(setup_.pipeline_batches, batch);
-  if (setup_.execution.plan.afd) return std::min(turns_, batch);
-  std::int64_t parts = std::min(stages, batch);
+  std::int64_t parts = std::min(setup_.execution.plan.afd ? turns_ : stages, batch);
   while (batch % parts != 0) --parts;
   return parts;
 }
@@ -278,13 +278,18 @@ Estimate Estimator::run(const Scenario& scenario) {
 }
 
 void Estimator::run(const Scenario& scenario, Estimate& result) {
+  const bool afd = setup_.execution.plan.afd;
+  const auto launched = [&] {  // by a host, which each kind of devices would wait for
+    return afd && setup_.profile && result.fits && result.tpot &&
+           result.phases.back().launches.dispatch != hardware::Dispatch::graph;
+  };
   const auto take_best = [&](std::int64_t most, auto&& set) {
     std::int64_t best = 1;
     std::optional<Seconds> least;
     for (std::int64_t number = 1; number <= most; ++number) {
       set(number);
       run_drafts(scenario, result);
-      if (!result.fits || !result.tpot || (least && *least <= *result.tpot)) continue;
+      if (!result.fits || !result.tpot || launched() || (least && *least <= *result.tpot)) continue;
       least = result.tpot;
       best = number;
     }
@@ -293,13 +298,16 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
   if (setup_.draft && setup_.draft->best) {
     take_best(kMostCompared, [&](std::int64_t tokens) { set_draft_tokens(tokens); });
   }
-  if (setup_.execution.plan.afd && setup_.pipeline_batches == 0) {
+  if (afd && setup_.pipeline_batches == 0) {
     take_best(kMostTurns, [&](std::int64_t turns) {
       turns_ = turns;
       limits_ = {};
     });
   }
   run_drafts(scenario, result);
+  if (launched())
+    throw Error::bad_input("`afd`: steps that are no captured graph are not modelled beside it",
+                           "a captured `execution`, or more `pipeline-batches`");
   limits(scenario, result);
 }
 

@@ -197,7 +197,7 @@ Term sent(const graph::Collective& c, const Term& bytes) {
         "rows: {} tokens, each once for every device that has one of its {} experts of {}{}: {} devices on average",
         format_significant(c.rows / devices), c.routing.per_token, c.routing.experts,
         c.routing.groups > 1 ? fmt::format(", in {} of {} groups", c.routing.groups_per_token, c.routing.groups) : "",
-        format_significant(devices)));
+        format_significant(devices / (c.others > 0 ? c.routing.busiest : 1))));
   }
   return x.noted(fmt::format("what one device sends in a bandwidth-optimal {}", name(c.kind)));
 }
@@ -243,7 +243,7 @@ Term work_of(const Estimator& estimator, const graph::Op& op, const graph::Seque
     work.network = sent(*collective, work.network);
     if (e.plan.afd && collective->routing.experts > 0) {
       work.network = work.network.noted(
-          fmt::format("of these x {}: none has them at hand, and where devices of experts are fewer each gets more",
+          fmt::format("times {}: none has them at hand, and where devices of experts are fewer each gets more",
                       format_significant(collective->routing.busiest)));
     }
   }

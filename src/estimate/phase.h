@@ -45,9 +45,9 @@ struct Launches {
   double steps = 1;      // that the runtime begins
 };
 
-// The sums over ops count every execution; they are of one step (decode: the mean step) and of one device of every
-// pipeline stage, for all micro-batches of the step; in training of one device of the busiest stage. The times of the
-// ops add up to
+// The sums over ops count every execution; they are of one step (decode: the mean step), all its micro-batches, and of
+// a device of every pipeline stage, or one of attention and one of experts; in training of one of the busiest stage.
+// The times of the ops add up to
 //
 //   time + overlapped + pipelined
 //

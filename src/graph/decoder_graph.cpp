@@ -25,7 +25,6 @@
 //   ulysses            all-to-all of q, k, v before attention and of its result after
 //   ring               the keys and values of every other rank, passed round beside attention, or gathered before it
 //   experts            beyond the tensor axis an all-to-all of tokens, each once to every device that has experts of
-//                      it, and of their results back
 //                      it, and of their results back; the products of experts on devices of their own are ops of one
 //                      of those (Op::on_experts), all others of one of attention
 //   pipeline           the residual stream from stage to stage
@@ -1452,12 +1451,13 @@ class DecoderBuilder : StepWriter {
     if (const Placement* placed = e_.placement()) routing.busiest = std::min(placed->reached, 1 / once);
     if (p_.afd) {  // nothing stays where it is, and fewer devices of experts get more than each of the others sends
       const double ranks = d(p_.expert);
-      routing.busiest *= ranks / (ranks - 1) * std::max(1.0, d(p_.stage()) / ranks);
+      routing.busiest = ranks / (ranks - 1) * std::max(1.0, routing.busiest * d(p_.stage()) / ranks);
     }
     const double devices = d(p_.expert) * once * routing.busiest;
     exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices,
              d(x.latent > 0 ? x.latent : hidden_));
     Collective& c = std::get<Collective>(graph_.back().body);
+    c.others = p_.afd ? p_.stage() : 0;
     c.element = there;
     c.routing = routing;
   }

@@ -286,6 +286,7 @@ struct Collective {
   Axis axis = Axis::tensor;
   std::int64_t ranks = 1;
   std::int64_t stride = 1;
+  std::int64_t others = 0;  // > 0: devices that are no ranks, dealt evenly among these (Plan::afd), whatever the stride
   double rows = 0;
   double width = 0;
   model::ElementFormat element = {};

@@ -300,14 +300,15 @@ graph::Plan read_plan(const Request& q) {
                          static_cast<double>(plan.ring);
   if (product > graph::kMostDevices)
     throw Error::bad_input(fmt::format("the plan takes more than {} devices", graph::kMostDevices));
-  if (!q.devices) return plan;
-  const std::int64_t apart = plan.afd ? plan.expert : 0;  // which are no replicas'
+  if (!q.devices || (plan.afd && plan.expert == 1)) return plan;  // which takes an `ep`: refused as a plan
+  const std::int64_t apart = plan.afd ? plan.expert : 0;          // which are no replicas'
   const std::int64_t each = plan.devices() - apart;
   if (*q.devices <= apart || (*q.devices - apart) % each != 0 || (q.dp && *q.devices != plan.devices())) {
     throw Error::bad_input(fmt::format("`devices`: {} is not what the plan takes: {} ({})", *q.devices, plan.devices(),
                                        graph::to_text(plan)),
                            q.dp        ? fmt::format("`devices` {}", plan.devices())
-                           : apart > 0 ? fmt::format("{} and a multiple of {}", apart, each)
+                           : apart > 0 ? each == 1 ? fmt::format("{} or more", apart + 1)
+                                                   : fmt::format("{} and a multiple of {}", apart, each)
                                        : fmt::format("a multiple of {}", each));
   }
   plan.data *= (*q.devices - apart) / each;

@@ -216,6 +216,7 @@ void add_phases(const SavedResult& result, PhaseState PhaseChange::*state, OpSta
       OpState& overlap = row(phase, beside, "").*side;
       overlap.present = true;
       overlap.time = -time;
+      if (beside == kPipelined && find(result.document.root, "afd")) overlap.shape = "attention, experts and exchanges";
     }
   }
 }
@@ -306,7 +307,10 @@ bool OpChange::changes() const {
 std::string OpChange::why() const {
   if (!changes() || place == kServer) return "";
   if (name == kOverlapped) return "what runs beside other ops";
-  if (name == kPipelined) return "what stages do at the same time";
+  if (name == kPipelined) {  // named where it is not of stages
+    const std::string& who = after.present ? after.shape : before.shape;
+    return fmt::format("what {} do at the same time", who.empty() ? "stages" : who);
+  }
   if (!before.present) return "added: " + after.shape;
   if (!after.present) return "does not run any more";
   std::vector<std::string> parts;

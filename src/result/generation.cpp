@@ -343,10 +343,15 @@ Type fields_of(const Fields<Generation>&) {
           .only_when([](const G& g) { return g.room.has_value(); })
           .json<&G::log>("engine_log", "a start-up log of the engine, beside what is predicted; only with `engine-log`")
           .only_when([](const G& g) { return g.log.has_value(); })
-          .flat("memory", "of one device, with a pipeline of the fullest stage",
+          .json("memory", "of one device, with a pipeline of the fullest stage",
                 [](const G& g) {
                   return MemoryUsed{&g.estimate->memory, g.estimate->capacity};
                 })
+          .spread([](const G& g) {  // with experts on devices of their own of the kind that needs more
+            const E& e = *g.estimate;
+            return MemoryUsed{e.expert_memory.total() > e.memory.total() ? &e.expert_memory : &e.memory, e.capacity};
+          })
+          .row()
           .of("host_memory", "the same of the host; null without one",
               [](const G& g) {
                 return MemoryUsed{&g.estimate->host_memory, g.estimate->host_capacity};
@@ -389,9 +394,8 @@ Type fields_of(const Fields<Generation>&) {
       "prefill are the pieces of the prompt; a piece whose ops are others begins a phase of its own (`prefill_2`, …): "
       "the one after the first, where caches or states are read that the first has none of, or the last, which may be "
       "shorter. Everything is of one step, of several in decode or prefill of the mean step; with a plan bytes and "
-      "FLOPs are of one device of every pipeline stage together, for all micro-batches of "
-      "a "
-      "replica");
+      "FLOPs are of one device of every pipeline stage together (with `afd` of one of attention and one of "
+      "experts), for all micro-batches of a replica");
 }
 
 Generation::Generation(const estimate::Setup& s)

@@ -2,6 +2,8 @@
 // hand.
 #include <algorithm>
 
+#include "cost/formulas.h"
+#include "cost/memory.h"
 #include "estimate/plan_cases.h"
 #include "estimate/schedule.h"
 
@@ -60,6 +62,82 @@ TEST_CASE("experts on devices of their own get the tokens of all others") {
   // 512 tokens of two experts over eight devices: token, result, gate, up and their product in bf16.
   CHECK(e.expert_memory.activation.value ==
         Approx(128 * (2 * 4096 + 3 * 14336) * 2 * estimator.setup().activation_factor));
+}
+
+Estimator deepseek(const graph::Plan& plan) {
+  return test::estimator("deepseek-v3", "h800-sxm", plan, [](Choices& choices) {
+    choices.serving.phases = Served::decode;
+    choices.pipeline_batches = 3;
+  });
+}
+
+// Of nodes of eight 8 x 64 / (64 + A) devices have experts: 4.1 to 3.9, and 2.7.
+TEST_CASE("exchanges take hardly longer with one device of attention more") {
+  const auto exchanges = [](std::int64_t replicas) {
+    Estimator estimator = deepseek({.expert = 64, .afd = true, .data = replicas});
+    const Pools pools =
+        pools_of(*estimator.run({.batch = replicas * 96, .prompt = 4096, .generate = 2}).phase("decode"));
+    return pools[2] + pools[3];
+  };
+  double before = exchanges(60);
+  for (std::int64_t replicas = 61; replicas <= 68; ++replicas) {
+    const double now = exchanges(replicas);
+    CHECK(now > before * 0.999);
+    CHECK(now < before * 1.02);
+    before = now;
+  }
+  CHECK(exchanges(128) / exchanges(127) == Approx(1).epsilon(0.01));
+}
+
+TEST_CASE("requests of a replica divide into micro-batches where none are asked for") {
+  for (const std::int64_t requests : {5, 6, 7, 8}) {
+    const Estimate e = mixtral(kEach, 0).run({.batch = 8 * requests, .prompt = 1024, .generate = 2});
+    const Phase& decode = *e.phase("decode");
+    CHECK(requests % decode.micro_batches == 0);
+    CHECK(decode.work.kv_read.value <= e.memory.kv_cache.value);
+  }
+}
+
+TEST_CASE("activations of devices of experts are of the rows that their busiest has") {
+  // 32 tokens of each of 64 devices go to eight routed experts and a shared one, on 72 devices.
+  Estimator shared = deepseek({.expert = 72, .shared_ranks = 8, .afd = true, .data = 64});
+  const Scenario scenario{.batch = 64 * 96, .prompt = 4096, .generate = 2};
+  CHECK(shared.run(scenario).expert_memory.activation.value ==
+        Approx(2048.0 * 9 / 72 * (2 * 7168 + 3 * 2048) * 2 * shared.setup().activation_factor));
+  // One of eight experts gets 3 of 10 copies, 2.4 times the mean.
+  const graph::MeasuredLoads loads("", {{3, 1, 1, 1, 1, 1, 1, 1}});
+  const auto skewed = [&](std::int64_t replicas) {
+    return test::estimator("mixtral-8x7b", "h100-sxm", {.expert = 8, .afd = true, .data = replicas},
+                           [&](Choices& choices) {
+                             choices.serving.phases = Served::decode;
+                             choices.pipeline_batches = 1;
+                             choices.routing = {.exponent = 0, .measured = &loads};
+                           });
+  };
+  Estimator even = skewed(8);
+  const Estimate busy = even.run({.batch = 8 * 64, .prompt = 1024, .generate = 2});
+  CHECK(busy.expert_memory.activation.value ==
+        Approx(2.4 * 128 * (2 * 4096 + 3 * 14336) * 2 * even.setup().activation_factor));
+  // The busiest of eight gets what it is sent more than the mean by half of as many devices, or what each of these
+  // sends.
+  const double reached = loads.placed(2, 8, 0).reached;
+  for (const std::int64_t replicas : {1, 4}) {
+    const Estimate e = skewed(replicas).run({.batch = replicas * 64, .prompt = 1024, .generate = 2});
+    const auto& sent = std::get<graph::Collective>(op(*e.phase("decode"), Tag::experts_dispatch).op.body);
+    CHECK(sent.routing.busiest == Approx(8.0 / 7 * std::max(1.0, reached * static_cast<double>(replicas) / 8)));
+  }
+}
+
+TEST_CASE("a device of attention holds nothing of routed experts") {
+  graph::Execution e = test::execution(test::decoder("mixtral-8x7b"), kEach);
+  const auto parts = cost::explained_activation(e, {.count = 64, .new_tokens = 1, .context = 1024}, "step");
+  const auto mlp = std::ranges::find(parts, "MLP of the step", &cost::Alive::what);
+  REQUIRE(mlp != parts.end());
+  CHECK(mlp->bytes.value() == 64 * (2 + 2) * 4096 * 2);  // the residual stream, its norm and two copies, in bf16
+  e.allocation = {.padding = 32, .granule = 512};
+  const Bytes padding = cost::stage_allocation_bytes(e, 0);
+  e.plan.expert = 2;  // four experts a device instead of one
+  CHECK(cost::stage_allocation_bytes(e, 0) == padding);
 }
 
 TEST_CASE("a step lasts as long as the busiest of attention, experts and exchanges, or a micro-batch's own way") {

@@ -193,7 +193,17 @@ class AttentionAndExpertsApart(ProgramTest):
         devices = [word for word in self.WORDS if word != "--dp"]
         devices.remove("64")
         self.assertEqual(self.json(*devices, "--devices", "128")["tpot_s"], answer["tpot_s"])
-        self.assert_bad_input([*devices, "--devices", "64"], "--devices: 64", "64 and a multiple of 1")
+        self.assert_bad_input([*devices, "--devices", "64"], "--devices: 64", "65 or more")
+        self.assert_bad_input([*(word for word in with_value(self.WORDS, "--ep", 1)), "--devices", "128"], "--afd: --ep says how many")
+
+    def test_experts_that_do_not_fit_are_told_first(self):
+        words = with_value(self.WORDS, "--ep", 2)
+        shown = self.run_program(*words)
+        self.assertIn("on a device of experts; on one of attention", " ".join(shown.stdout.split()))
+        row = self.run_program("sweep", *words[1:], "--format", "csv").stdout.splitlines()
+        cells = dict(zip(row[0].split(","), next(csv.reader(row[1:2]))))
+        self.assertEqual(cells["fits"], "false")
+        self.assertGreater(float(cells["total_bytes"]), float(cells["capacity_bytes"]))
 
     # arXiv 2507.19427: up to 4,039 tokens/s a device under 50 ms per token on Hopper, in fp8 at a context of 4k.
     STEP_3 = """
@@ -227,7 +237,7 @@ layers: [dense x4, experts x56, dense]
         for more, *fragments in ((["--phase", "both"], "--afd is of decode", "--phase decode"), (["--pp", "2"], "not modelled"),
                                  (["--draft", "mtp:1"], "--draft beside --afd"), (["--lora", "16"], "--lora beside --afd"),
                                  (["--ep", "1"], "--afd: --ep says how many"), (["--kv-utilisation", "0.9"], "--kv-utilisation beside"),
-                                 (["--ep", "48"], "256 experts of deepseek-v3 do not divide by 48")):
+                                 (["--execution", "eager"], "no captured graph"), (["--ep", "48"], "256 experts of deepseek-v3 do not divide by 48")):
             words = self.WORDS
             for flag, value in zip(more[::2], more[1::2]):
                 words = with_value(words, flag, value)

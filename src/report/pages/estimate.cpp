@@ -326,9 +326,13 @@ Document document(const Generation& g, Detail detail) {
   if (!e.fits) {
     const std::string batch = e.largest_batch > 0 ? requests_text(e.largest_batch) + " of this length"
                                                   : "none: not even one request of this length fits";
-    Document doc =
-        refused(heading(g), of_capacity(e.memory.total(), e.capacity) + host_text(g), assumptions_line(g, full),
-                {"", {{"largest batch", batch}, {"longest context", context_text(g)}}}, memory, full);
+    std::string needs = of_capacity(e.memory.total(), e.capacity) + host_text(g);
+    if (g.setup->execution.plan.afd && e.expert_memory.total() > e.capacity) {  // begins with what does not fit
+      needs = of_capacity(e.expert_memory.total(), e.capacity) + " on a device of experts; on one of attention " +
+              of_capacity(e.memory.total(), e.capacity);
+    }
+    Document doc = refused(heading(g), needs, assumptions_line(g, full),
+                           {"", {{"largest batch", batch}, {"longest context", context_text(g)}}}, memory, full);
     if (full) add_host_memory(g, doc);
     return doc;
   }
