@@ -17,7 +17,7 @@ from gguf_command_test import QWEN_05B, header
 from program import FAILED, PROGRAM, ROOT, USAGE
 
 SKIP = 77
-MOST_BYTES, MOST_PACKED = 1_600_000, 940_000
+MOST_BYTES, MOST_PACKED = 1_600_000, 950_000
 # Of a page that a reader drops: nothing that the program has built in.
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 5632,
           "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 32000, "rms_norm_eps": 1e-05,
