@@ -259,16 +259,22 @@ TEST_CASE("sequences wait that an engine's cache has no room for", "[predictor]"
   CHECK(seconds[1] == seconds[2]);
 }
 
-TEST_CASE("a step row takes the time that estimate gives the step", "[predictor]") {
-  const hardware::Device device = hardware::load_device("rtx4090");
-  const RuntimeProfile profile = hardware::load_runtime_profile(device, "vllm");
-  const model::Decoder decoder = model::load_decoder("qwen1.5-7b");
+// What an estimate chooses that runs as the profile's engine does.
+estimate::Choices choices_under(const RuntimeProfile& profile, const std::string& weights) {
   estimate::Choices choices;
-  choices.weights = "bf16";
+  choices.weights = weights;
   choices.profile = &profile;
   choices.runtime = profile.options;
   choices.dispatch = profile.prefill_dispatch;
   choices.decode_dispatch = profile.dispatch;
+  return choices;
+}
+
+TEST_CASE("a step row takes the time that estimate gives the step", "[predictor]") {
+  const hardware::Device device = hardware::load_device("rtx4090");
+  const RuntimeProfile profile = hardware::load_runtime_profile(device, "vllm");
+  const model::Decoder decoder = model::load_decoder("qwen1.5-7b");
+  const estimate::Choices choices = choices_under(profile, "bf16");
   estimate::Estimator estimator(estimate::make_setup(decoder, device, choices));
   const estimate::Estimate e = estimator.run({.batch = 2, .prompt = 300, .generate = 2});
   Case c(kSteps + "rtx4090,1,vllm,,,qwen1.5-7b,bf16,2,prefill,300,0,30\n" +
@@ -285,13 +291,8 @@ TEST_CASE("a step row of any plan and cache takes the time that estimate gives t
   const std::string columns =
       "hardware,tp,ep,dp,pp,runtime,model,weights,kv,batch,phase,new_tokens,context,latency_ms\n";
   const auto check_plan = [&](const graph::Plan& plan, const std::string& kv) {
-    estimate::Choices choices;
-    choices.weights = "bf16";
+    estimate::Choices choices = choices_under(profile, "bf16");
     choices.kv = kv;
-    choices.profile = &profile;
-    choices.runtime = profile.options;
-    choices.dispatch = profile.prefill_dispatch;
-    choices.decode_dispatch = profile.dispatch;
     choices.plan = plan;
     choices.plan.shard_embedding = !profile.choices.replicates_embedding;
     estimate::Estimator estimator(estimate::make_setup(decoder, device, choices));
@@ -322,12 +323,7 @@ TEST_CASE("a step that verifies has what a model's own layers draft", "[predicto
   const model::Decoder decoder = model::load_decoder("qwen3.5-27b");
   auto file = std::make_shared<model::ModelFile>();
   file->decoder = model::next_token_draft(decoder);
-  estimate::Choices choices;
-  choices.weights = "w8a8";
-  choices.profile = &profile;
-  choices.runtime = profile.options;
-  choices.dispatch = profile.prefill_dispatch;
-  choices.decode_dispatch = profile.dispatch;
+  estimate::Choices choices = choices_under(profile, "w8a8");
   choices.plan.tensor = 2;
   choices.draft =
       estimate::Draft{.kind = estimate::Draft::Kind::next_token, .file = file, .tokens = 3, .acceptance = {}};
