@@ -213,13 +213,19 @@ void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) 
   const model::Experts& x = *layer->feed_forward.experts;
   const bool shared = e.joins_shared_expert(x);
   const std::int64_t tokens = gemm->m * e.plan.expert / (x.per_token + (shared ? 1 : 0));
+  const bool busiest = e.plan.expert > 1 && !e.levels_experts() && !e.routing.balanced;
   const std::string chosen =
       e.routing.measured ? fmt::format("most of a device by the loads in {}", e.routing.measured->name())
       : e.routing.balanced
           ? fmt::format("{} rows dealt to {}", tokens * x.per_token, x.count)
-          : fmt::format("sum over {0} of 1 - (1 - p)^{1}, the r-th picked with chance p ~ r^-{2} of {3} in all",
-                        x.count, tokens, format_significant(e.routing.exponent), x.per_token);
-  std::string share = e.plan.expert > 1 && !e.routing.measured ? fmt::format(", / {}", e.plan.routed_ranks()) : "";
+          : fmt::format("{}sum over {} of 1 - (1 - p)^{}, the r-th picked with chance p ~ r^-{} of {} in all",
+                        busiest ? fmt::format("of the busiest of {} devices, which gets more than 1 / {} of ",
+                                              e.plan.routed_ranks(), e.plan.routed_ranks())
+                                : "",
+                        x.count, busiest ? "n" : fmt::format("{}", tokens), format_significant(e.routing.exponent),
+                        x.per_token);
+  std::string share =
+      e.plan.expert > 1 && !e.routing.measured && !busiest ? fmt::format(", / {}", e.plan.routed_ranks()) : "";
   if (e.plan.expert_copies > 0 && !e.routing.measured)
     share += fmt::format(", x (1 + {} / {})", e.plan.expert_copies, x.count);
   if (shared) share += ", + 1 shared";

@@ -42,6 +42,7 @@
 #include <variant>
 
 #include "base/integer.h"
+#include "base/maths.h"
 #include "graph/expert_placement.h"
 #include "graph/step_writer.h"
 
@@ -1302,8 +1303,7 @@ class DecoderBuilder : StepWriter {
 
   // Routed experts: every token is copied to its experts, the experts run as grouped GEMMs over all copies (weights of
   // the experts reached are read once), and the weighted results are summed. How many they are is expected of their
-  // popularity; of devices that share them each is taken to have its share of all, but for measured loads, of which
-  // the step is that of the busiest.
+  // popularity. Of devices that share them the step is that of the busiest.
   //
   // Within the tensor axis every device has all tokens and serves those that its experts were picked for; the sum over
   // the axis is the one that ends a divided block. Beyond it every device routes its own share of the tokens, and the
@@ -1323,10 +1323,11 @@ class DecoderBuilder : StepWriter {
     std::int64_t rows = divide_up(spread ? copies_out * p_.routing_devices() : copies_out, p_.expert);
     const Placement* placed = e_.placement();
     ExpertLoad load = placed ? placed->load(routed)
-                             : expert_load(e_.routing, all, x.per_token, routed) / (d(p_.routed_ranks()) / real);
-    if (placed) {
-      rows = std::min(static_cast<std::int64_t>(std::ceil(d(rows) * placed->imbalance)), routed * x.per_token);
-    } else if (p_.expert_copies > 0) {  // as likely to be reached as the experts that they are copies of
+                      : e_.levels_experts()
+                          ? expert_load(e_.routing, all, x.per_token, routed) / (d(p_.routed_ranks()) / real)
+                          : expert_load(e_.routing, all, x.per_token, routed, p_.routed_ranks()) / (1 / real);
+    rows = std::min(static_cast<std::int64_t>(std::ceil(d(rows) * load.imbalance)), routed * x.per_token);
+    if (!placed && p_.expert_copies > 0) {  // as likely to be reached as the experts that they are copies of
       load.active *= 1 + d(p_.expert_copies) / d(x.count);
       for (double& tiles : load.tiles) tiles = std::max(tiles, load.active);
     }
@@ -1386,7 +1387,7 @@ class DecoderBuilder : StepWriter {
     if (gate != residual_ || up != residual_) cross(Place::host, own, width);
     place_ = gate;
     push(Tag::dispatch, copy_of(d(copies * width)));
-    if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
+    if (spread) exchange_experts(Tag::experts_dispatch, own, x, load, Way::there);
     on_experts_ = p_.afd;
     const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up) &&
                           same_format(Role::expert_gate, Role::expert_up);
@@ -1405,7 +1406,7 @@ class DecoderBuilder : StepWriter {
     cross(residual_, rows, width);
     streamed_ = group_->on_host && residual_ == Place::device;
     on_experts_ = false;
-    if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
+    if (spread) exchange_experts(Tag::experts_return, own, x, load, Way::back);
     vector(Tag::combine, VectorKind::combine, copies, width, 1, d(own) / d(copies));
     keeps(d(copies * width));
   }
@@ -1430,7 +1431,7 @@ class DecoderBuilder : StepWriter {
   }
   // A token goes once to every device that has experts of it, which sums up its results before they come back.
   enum class Way : unsigned char { there, back };
-  void exchange_experts(Tag tag, std::int64_t tokens, const model::Experts& x, Way way) {
+  void exchange_experts(Tag tag, std::int64_t tokens, const model::Experts& x, const ExpertLoad& load, Way way) {
     const model::StoredFormat& weights = format(Role::expert_up);
     const bool narrow = bits(weights.compute) < bits(activations_);
     model::ElementFormat there =
@@ -1448,7 +1449,10 @@ class DecoderBuilder : StepWriter {
                     .back = back,
                     .returns = way == Way::back};
     const double once = reached(routing, held);
-    if (const Placement* placed = e_.placement()) routing.busiest = std::min(placed->reached, 1 / once);
+    // A device is sent a token with chance 1 - prod(1 - p) of its experts' p, whose sum is `imbalance` times the mean.
+    const Placement* placed = e_.placement();
+    const double most = placed ? once * placed->reached : 1 - maths::pow(1 - once, load.imbalance);
+    routing.busiest = std::min(most, 1.0) / once;
     if (p_.afd) {  // nothing stays where it is, and fewer devices of experts get more than each of the others sends
       const double ranks = d(p_.expert);
       routing.busiest = ranks / (ranks - 1) * std::max(1.0, routing.busiest * d(p_.stage()) / ranks);

@@ -57,6 +57,9 @@ struct Adapters {
 // threshold of ggml's schedulers.
 inline constexpr std::int64_t kStreamedRows = 32;
 
+inline constexpr std::int64_t kUnbalancedRanks =
+    8;  // a node; experts on more devices are balanced by those who run them
+
 // How a model is executed: everything but the step itself. Must outlive the graphs built from it (ops point to its
 // formats).
 struct Execution {
@@ -84,6 +87,9 @@ struct Execution {
   bool streams(std::int64_t rows) const { return streams_weights && rows >= kStreamedRows; }
   // Where measured loads put the experts; null where none were given.
   const Placement* placement() const;
+  // Whether devices that share experts get alike of them where no loads were measured: by copies, which those have who
+  // spread experts widely (DeepSeek's EPLB, on by the guides of vLLM, SGLang and TensorRT-LLM), or by training's loss.
+  bool levels_experts() const { return plan.expert_copies > 0 || plan.expert > kUnbalancedRanks || training; }
   // Whether the shared expert is one of the routed ones, stored alike (RuntimeOptions::fused_shared_expert).
   bool joins_shared_expert(const model::Experts& x) const;
   // Of the group's layers, those of pipeline stage `stage`.

@@ -30,10 +30,12 @@ struct Popularity {
 std::string to_text(const Popularity& popularity);
 std::optional<Popularity> parse_popularity(std::string_view text);
 
+// Of all experts, or of those of the device that gets most of each, where devices share them.
 struct ExpertLoad {
   double active = 1;                                // experts that get tokens
-  std::array<double, kTileRows.size()> tiles = {};  // of rows, over all experts, by kTileRows
-  ExpertLoad operator/(double devices) const;       // of one of as many devices that share the experts
+  std::array<double, kTileRows.size()> tiles = {};  // of rows, over these experts, by kTileRows
+  double imbalance = 1;                             // rows over the mean of the devices
+  ExpertLoad operator/(double devices) const;       // of one of as many devices that get the same
 };
 
 // The chances with which tokens pick experts, the most popular first, and what follows from them.
@@ -41,6 +43,8 @@ class Chances {
  public:
   explicit Chances(std::vector<double> picked);
   ExpertLoad load(std::int64_t tokens) const;
+  // Of the busiest of `devices` that hold as many experts each, numbered without regard to how popular they are.
+  ExpertLoad busiest(std::int64_t tokens, std::int64_t devices) const;
   double reached() const;  // the chance that a token picks any
 
  private:
@@ -51,12 +55,14 @@ class Chances {
 // Of experts as popular as `weights`, of which a token picks `per_token`.
 std::vector<double> chances_of(const std::vector<double>& weights, double per_token);
 
-// Expected, when each of `tokens` tokens picks `per_token` different ones of `experts`.
-ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token, std::int64_t tokens);
+// Expected, when each of `tokens` tokens picks `per_token` different ones of `experts`; of the busiest of `devices`.
+ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token, std::int64_t tokens,
+                       std::int64_t devices = 1);
 // Of `rows` rows that are dealt round robin.
-ExpertLoad dealt_load(std::int64_t experts, std::int64_t rows);
-// Of measurements whose experts' shares were drawn from a density x^-exponent.
-ExpertLoad drawn_load(double exponent, std::int64_t experts, std::int64_t per_token, std::int64_t tokens);
+ExpertLoad dealt_load(std::int64_t experts, std::int64_t rows, std::int64_t devices = 1);
+// Of measurements whose experts' shares were drawn from a density x^-exponent; of several devices that with most rows.
+ExpertLoad drawn_load(double exponent, std::int64_t experts, std::int64_t per_token, std::int64_t tokens,
+                      std::int64_t devices = 1);
 // Rows of each expert in a draw that is as even as that density: the most popular expert first.
 std::vector<std::int64_t> drawn_counts(double exponent, std::int64_t experts, std::int64_t per_token,
                                        std::int64_t tokens);

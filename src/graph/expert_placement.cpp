@@ -94,7 +94,9 @@ ExpertLoad Placement::load(std::int64_t tokens) const {
       combine(most, device.load(tokens), [](double a, double b) { return std::max(a, b); });
     combine(sum, most, std::plus<>());
   }
-  return sum / static_cast<double>(layers.size());
+  ExpertLoad mean = sum / static_cast<double>(layers.size());
+  mean.imbalance = imbalance;
+  return mean;
 }
 
 const Placement& MeasuredLoads::placed(double per_token, std::int64_t ranks, std::int64_t copies) const {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/load_once.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "estimate/engine_memory.h"
 #include "hardware/engine.h"
@@ -126,17 +127,18 @@ graph::Op op_of(const LatentShape& s, Dtype dtype) {
                                    .cached = {element, element}}};
 }
 
-// The fullest of the ranks gets its share of all rows and tiles, as the ranks of a plan do.
+// Of several ranks the one with most rows where counts were drawn, which is what the timings of aiconfigurator are of;
+// else of one that has its share.
 std::vector<graph::Op> ops_of_shape(const ExpertsShape& s, Dtype dtype) {
   using graph::Tag;
-  const std::int64_t rows = (s.m * s.topk + s.ep - 1) / s.ep;
   const std::int64_t width = s.inter / s.tp;
   const std::optional<double> drawn = drawn_exponent(s.distribution);
-  const graph::ExpertLoad load =
-      (drawn                        ? graph::drawn_load(*drawn, s.experts, s.topk, s.m)
-       : s.distribution == kUniform ? graph::expert_load({.exponent = 0}, s.experts, s.topk, s.m)
-                                    : graph::dealt_load(s.experts, s.m * s.topk)) /
-      static_cast<double>(s.ep);
+  const graph::ExpertLoad load = drawn ? graph::drawn_load(*drawn, s.experts, s.topk, s.m, s.ep)
+                                 : s.distribution == kUniform
+                                     ? graph::expert_load({.exponent = 0}, s.experts, s.topk, s.m) / d(s.ep)
+                                     : graph::dealt_load(s.experts, s.m * s.topk, s.ep);
+  const double mean_rows = d(s.m * s.topk) / d(s.ep);
+  const auto rows = static_cast<std::int64_t>(std::ceil(mean_rows * load.imbalance * (1 - 1e-12)));
   const model::StoredFormat& format = scheme_of(scheme_or(s.weights, dtype), dtype).expert;
   const auto product = [&](Tag tag, std::int64_t n, std::int64_t k) {
     return graph::Op{.name = graph::name(tag),

@@ -114,10 +114,11 @@ namespace {
 
 // Of `model` on `hardware` with its profile of that name, or at the speed of light.
 double prefill(const std::string& model, const hardware::Device& hardware, const char* runtime, const Plan& plan,
-               const Scenario& scenario, const char* weights = nullptr) {
+               const Scenario& scenario, const char* weights = nullptr, const graph::Popularity& routing = {}) {
   std::optional<hardware::RuntimeProfile> profile;
   Choices choices;
   choices.plan = plan;
+  choices.routing = routing;
   if (runtime) profile = hardware::load_runtime_profile(hardware, runtime);
   if (profile) choices.profile = &*profile;
   if (weights) choices.weights = weights;
@@ -162,6 +163,19 @@ TEST_CASE("the speed of light of DeepSeek-V3 over 32 H100 is below what was publ
   const double difference =
       prefill("deepseek-v3", device("h100-sxm"), nullptr, wide, {128, 4096, 1}, "fp8-block128") - light;
   CHECK(difference == Approx(58 * 16384 * 2.196 * 7168 * (2 - 1.03125) / 50e9).epsilon(0.001));
+}
+
+TEST_CASE("a prompt waits for the busiest device of a node, and for none of many, whose experts are balanced") {
+  const auto slower = [](std::int64_t devices) {
+    const auto of = [&](const graph::Popularity& routing) {
+      return prefill("deepseek-v3", device("h200-sxm"), nullptr, {.expert = devices, .data = devices},
+                     {4 * devices, 4096, 1}, "fp8-block128", routing);
+    };
+    return of({}) / of({.balanced = true});
+  };
+  CHECK(slower(8) > 1.2);
+  CHECK(slower(8) < 1.47);  // of rows (docs/formulas.md), and nothing but experts waits
+  CHECK(slower(16) == Approx(1).epsilon(0.01));
 }
 
 }  // namespace llmperf::plan_metamorphic_test

@@ -106,7 +106,7 @@ TEST_CASE("a step takes the rows, the experts and the tokens of the busiest devi
   e.weights = model::uniform_layout(m, model::parse_weight_scheme("bf16"));
   const auto sizes = [&](const Plan& plan, const MeasuredLoads* loads) {
     e.plan = plan;
-    e.routing = {.exponent = 0, .measured = loads};
+    e.routing = {.balanced = loads == nullptr, .exponent = 0, .measured = loads};
     const SequenceGroup step{512, 1, 100};
     Graph graph;
     build_step(e, {&step, 1}, Part::all, graph);

@@ -34,6 +34,7 @@ Execution execution(const model::Decoder& m, const Plan& plan = {}, const hardwa
   e.weights = model::uniform_layout(m, model::parse_weight_scheme("bf16"));
   e.runtime = options;
   e.plan = plan;
+  e.routing.balanced = true;  // devices of experts get alike, so that the sum over all is that without a plan
   return e;
 }
 
