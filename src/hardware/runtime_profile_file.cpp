@@ -329,10 +329,8 @@ void take_step_errors(RuntimeProfile& p, const std::vector<FittedError>& engine,
   if (measured) std::copy_if(engine.begin(), engine.end(), std::back_inserter(p.errors), of_steps);
 }
 
-// The part of an engine's document that changes a profile.
-void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
-  const bool measured = contains(era.measured_on, p.hardware);
-  p.engine = era.name;
+// What an engine lists of its own, at the defaults.
+void forget_engine(RuntimeProfile& p) {
   p.host_class.clear();
   for (std::size_t i = 0; i < kAllParameters; ++i) {
     if (!of_host(i) && i != index(Parameter::vector_draw_bytes)) continue;  // a sampler is the engine's
@@ -347,13 +345,27 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
   p.choices.joint_attention = none.joint_attention;
   p.choices.overlapped = none.overlapped;
   p.choices.fused_quantising = none.fused_quantising;
+}
+
+// The part of an engine's document that changes a profile.
+void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
+  const bool measured = contains(era.measured_on, p.hardware);
+  const std::string base = reader.string_or("based_on", "");
+  if (base.empty()) {
+    forget_engine(p);
+  } else if (base == era.name) {
+    reader.problem("based_on", "an era cannot be based on itself");
+  } else {
+    p = with_engine(std::move(p), load_engine(base));
+  }
+  p.engine = era.name;
   for (const std::size_t i : read_settings(reader, p)) {
     if (measured) continue;
     p.provenance[i] = Provenance::assumed;
     p.prior[i] = p.uncertainty[i] = 0;
   }
   p.gguf_era = reader.string_or("gguf_era", p.gguf_era);
-  p.format_kernels.clear();
+  if (base.empty() || reader.has("format_kernels")) p.format_kernels.clear();
   for (Reader& item : reader.optional_mappings("format_kernels")) {
     RuntimeProfile::FormatKernels kernels = {.name = item.require_string("name"),
                                              .formats = read_formats(item, "formats")};

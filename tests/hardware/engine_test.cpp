@@ -87,6 +87,29 @@ TEST_CASE("a version is the numbers that a text begins with", "[engine]") {
   }
 }
 
+TEST_CASE("an era that is based on another has all of it that it does not say itself", "[engine]") {
+  const std::string head = "name: mine\nengine: toy\ntitle: t\nsource: s\n";
+  const RuntimeProfile base = by_itself(load_engine("vllm-async"));
+  const RuntimeProfile p = with_engine(
+      profile(kKernels),
+      era(head + "based_on: vllm-async\nchoices: {overlapped: false}\n"
+                 "parameters:\n  - {name: launch.gap, value: 3e-6, provenance: fitted, uncertainty: 0.3}\n"));
+  CHECK(p.engine == "mine");
+  CHECK(p.host_class == base.host_class);
+  CHECK(value(p, "launch.gap") == 3e-6);
+  CHECK(value(p, "step.decode") == value(base, "step.decode"));
+  CHECK(value(p, "step.decode") != value(profile(kKernels), "step.decode"));
+  CHECK(value(p, "gemm.launch") == 4e-6);  // the device's
+  CHECK(p.options == base.options);
+  CHECK(base.choices.overlapped);
+  CHECK_FALSE(p.choices.overlapped);
+  CHECK(p.format_kernels.size() == base.format_kernels.size());
+  CHECK(p.range.rows == 9);  // of steps nothing is taken along
+  CHECK(std::ranges::none_of(p.errors, [](const FittedError& e) { return e.group == "decode"; }));
+  check_one_problem([&] { era(head + "host_class: server\nbased_on: mine\n"); }, 6, "based on itself");
+  CHECK_THROWS_AS(era(head + "based_on: nothing\n"), Error);
+}
+
 TEST_CASE("a version means the era that began last before it, of its family first", "[engine]") {
   const std::vector<EngineEra> eras = {era("old", ""), era("new", "0.8"), era("cdna", "0.8", "families: [c]\n"),
                                        era("late", "1.2")};
