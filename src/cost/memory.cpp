@@ -124,11 +124,11 @@ N expert_activation(const graph::Execution& e, const graph::SequenceGroup& g) {
       std::ranges::find_if(e.model->kinds, [](const model::Layer& l) { return l.feed_forward.experts.has_value(); });
   const model::FeedForward f = graph::shard(*experts, e.plan).feed_forward;
   const model::Experts& x = *f.experts;
-  const graph::Placement* placed = e.placement();
+  const std::int64_t routed = graph::routed_tokens(e.plan, g.count * g.new_tokens);
   return let("tokens", d(g.count * g.new_tokens * e.plan.data), "tokens of all devices of attention") *
          let("experts_per_token", x.per_token, "experts a token is sent to") /
          let("expert_devices", e.plan.expert, "devices of experts") *
-         let.factor("imbalance", placed ? placed->imbalance : 1, "of the busiest, over the mean") *
+         let.factor("imbalance", graph::load_of_device(e, x, routed).imbalance, "of the busiest, over the mean") *
          grouped(2 * let("width", x.latent > 0 ? x.latent : e.model->hidden, "width of a token, and of its result") +
                  let("matrices", f.gated ? 3 : 2, f.gated ? "gate, up and their product" : "up and its activation") *
                      let("intermediate", x.intermediate, "width of an expert")) *

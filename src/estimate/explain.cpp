@@ -194,16 +194,19 @@ Term sent(const graph::Collective& c, const Term& bytes) {
   if (c.routing.experts > 0) {
     const double devices = d(c.ranks) * graph::reached(c.routing, c.routing.experts / c.ranks) * c.routing.busiest;
     x = x.noted(fmt::format(
-        "rows: {} tokens, each once for every device that has one of its {} experts of {}{}: {} devices on average",
+        "rows: {} tokens, each once for every device that has one of its {} experts of {}{}: {} devices on average{}",
         format_significant(c.rows / devices), c.routing.per_token, c.routing.experts,
         c.routing.groups > 1 ? fmt::format(", in {} of {} groups", c.routing.groups_per_token, c.routing.groups) : "",
-        format_significant(devices / (c.others > 0 ? c.routing.busiest : 1))));
+        format_significant(devices / c.routing.busiest),
+        c.others == 0 && c.routing.busiest > 1
+            ? fmt::format(", and {} times as many of the busiest", format_significant(c.routing.busiest))
+            : ""));
   }
   return x.noted(fmt::format("what one device sends in a bandwidth-optimal {}", name(c.kind)));
 }
 
 // Says how many experts a product is expected to reach.
-void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) {
+void add_experts(const graph::Execution& e, const graph::Op& op, const graph::SequenceGroup& group, Term& formula) {
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
   const std::optional<model::Layer> layer = layer_of(e, op);
   if (op.tag == graph::Tag::adapter_down || op.tag == graph::Tag::adapter_up)
@@ -212,22 +215,23 @@ void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) 
   if (!gemm || gemm->batch > 1 || !layer || !layer->feed_forward.experts) return;
   const model::Experts& x = *layer->feed_forward.experts;
   const bool shared = e.joins_shared_expert(x);
-  const std::int64_t tokens = gemm->m * e.plan.expert / (x.per_token + (shared ? 1 : 0));
-  const bool busiest = e.plan.expert > 1 && !e.levels_experts() && !e.routing.balanced;
+  const bool divided = e.plan.expert > 1 && !e.routing.measured;
+  const std::int64_t tokens = divided ? graph::routed_tokens(e.plan, group.count * group.new_tokens)
+                                      : gemm->m / (x.per_token + (shared ? 1 : 0));
   const std::string chosen =
       e.routing.measured ? fmt::format("most of a device by the loads in {}", e.routing.measured->name())
       : e.routing.balanced
           ? fmt::format("{} rows dealt to {}", tokens * x.per_token, x.count)
-          : fmt::format("{}sum over {} of 1 - (1 - p)^{}, the r-th picked with chance p ~ r^-{} of {} in all",
-                        busiest ? fmt::format("of the busiest of {} devices, which gets more than 1 / {} of ",
-                                              e.plan.routed_ranks(), e.plan.routed_ranks())
-                                : "",
-                        x.count, busiest ? "n" : fmt::format("{}", tokens), format_significant(e.routing.exponent),
-                        x.per_token);
-  std::string share =
-      e.plan.expert > 1 && !e.routing.measured && !busiest ? fmt::format(", / {}", e.plan.routed_ranks()) : "";
-  if (e.plan.expert_copies > 0 && !e.routing.measured)
-    share += fmt::format(", x (1 + {} / {})", e.plan.expert_copies, x.count);
+          : fmt::format("sum over {0} of 1 - (1 - p)^{1}, the r-th picked with chance p ~ r^-{2} of {3} in all",
+                        x.count, tokens, format_significant(e.routing.exponent), x.per_token);
+  std::string share;
+  if (divided) {
+    const double mean = graph::expert_load(e.routing, x.count, x.per_token, tokens).active / d(e.plan.routed_ranks());
+    share = fmt::format(", / {}", e.plan.routed_ranks());
+    if (const double more = graph::load_of_device(e, x, tokens).active / mean; more > 1 + 1e-9)
+      share += fmt::format(", x {} of the busiest{}", format_significant(more),
+                           e.plan.expert_copies > 0 ? fmt::format(", with {} copies", e.plan.expert_copies) : "");
+  }
   if (shared) share += ", + 1 shared";
   formula.extend_meaning("weight_matrices", fmt::format(", expected: {}{}", chosen, share));
 }
@@ -244,7 +248,7 @@ Term work_of(const Estimator& estimator, const graph::Op& op, const graph::Seque
     work.weights = named("parameters", vector->parameters.value * 8 / bits, "weights and biases of the op") *
                    named("bits", bits, "bits stored per weight") / 8;
   }
-  for (Term* formula : {&work.vector, &work.weights, &work.activations_read}) add_experts(e, op, *formula);
+  for (Term* formula : {&work.vector, &work.weights, &work.activations_read}) add_experts(e, op, group, *formula);
   if (const auto* collective = std::get_if<graph::Collective>(&op.body)) {
     work.network = sent(*collective, work.network);
     if (e.plan.afd && collective->routing.experts > 0) {

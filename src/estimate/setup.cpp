@@ -462,6 +462,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   e.model = &model;
   e.runtime = choices.runtime;
   e.routing = choices.routing;
+  e.ideal = choices.profile == nullptr;
   e.adapters = choices.adapters;
   e.draws = choices.draws;
   if (choices.profile) {

@@ -1303,7 +1303,7 @@ class DecoderBuilder : StepWriter {
 
   // Routed experts: every token is copied to its experts, the experts run as grouped GEMMs over all copies (weights of
   // the experts reached are read once), and the weighted results are summed. How many they are is expected of their
-  // popularity. Of devices that share them the step is that of the busiest.
+  // popularity. Of devices that share them the step is that of the busiest (load_of_device()).
   //
   // Within the tensor axis every device has all tokens and serves those that its experts were picked for; the sum over
   // the axis is the one that ends a divided block. Beyond it every device routes its own share of the tokens, and the
@@ -1318,19 +1318,11 @@ class DecoderBuilder : StepWriter {
     const double real = d(x.count) / d(all);
     const auto copies_out = static_cast<std::int64_t>(std::ceil(d(own * x.per_token) * real));
     const std::int64_t width = x.latent > 0 ? x.latent : hidden_;  // that experts work in
-    const std::int64_t routed = spread ? own * p_.routing_devices() : own;
-    // Of a device of experts: as many as each of others sends, where these are as many.
-    std::int64_t rows = divide_up(spread ? copies_out * p_.routing_devices() : copies_out, p_.expert);
-    const Placement* placed = e_.placement();
-    ExpertLoad load = placed ? placed->load(routed)
-                      : e_.levels_experts()
-                          ? expert_load(e_.routing, all, x.per_token, routed) / (d(p_.routed_ranks()) / real)
-                          : expert_load(e_.routing, all, x.per_token, routed, p_.routed_ranks()) / (1 / real);
-    rows = std::min(static_cast<std::int64_t>(std::ceil(d(rows) * load.imbalance)), routed * x.per_token);
-    if (!placed && p_.expert_copies > 0) {  // as likely to be reached as the experts that they are copies of
-      load.active *= 1 + d(p_.expert_copies) / d(x.count);
-      for (double& tiles : load.tiles) tiles = std::max(tiles, load.active);
-    }
+    const std::int64_t routed = routed_tokens(p_, tokens_);
+    // Of a device of experts: as many as each of others sends, where these are as many; more of the busiest.
+    ExpertLoad load = load_of_device(e_, x, routed);
+    const double share = d(spread ? copies_out * p_.routing_devices() : copies_out) / d(p_.expert);
+    std::int64_t rows = std::min(static_cast<std::int64_t>(std::ceil(share * load.imbalance)), routed * x.per_token);
     const bool shared_is_routed = routes_shared_expert(x);
     if (shared_is_routed) {
       rows += own;
@@ -1566,6 +1558,24 @@ double Adapters::used(double requests) const { return d(served) * (1 - std::pow(
 bool Execution::joins_shared_expert(const model::Experts& x) const {
   return runtime.fused_shared_expert && !training && plan.expert == 1 && x.latent == 0 && !x.shared_gate &&
          x.shared_intermediate == x.intermediate;
+}
+
+std::int64_t routed_tokens(const Plan& plan, std::int64_t tokens) {
+  return plan.sends_tokens() ? divide_up(tokens, plan.tensor) * plan.routing_devices() : tokens;
+}
+
+ExpertLoad load_of_device(const Execution& e, const model::Experts& x, std::int64_t routed) {
+  if (const Placement* placed = e.placement()) return placed->load(routed);
+  const std::int64_t all = x.count + x.identity;
+  const std::int64_t ranks = e.plan.routed_ranks();
+  const double real = d(x.count) / d(all);
+  if (e.training) return expert_load(e.routing, all, x.per_token, routed) / (d(ranks) / real);
+  ExpertLoad load = expert_load(e.routing, all, x.per_token, routed, ranks, e.levels_experts()) / (1 / real);
+  if (e.plan.expert_copies > 0) {  // as likely to be reached as the experts that they are copies of
+    load.active *= 1 + d(e.plan.expert_copies) / d(x.count);
+    for (double& tiles : load.tiles) tiles = std::max(tiles, load.active);
+  }
+  return load;
 }
 
 const Placement* Execution::placement() const {

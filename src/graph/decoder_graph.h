@@ -78,6 +78,7 @@ struct Execution {
   StageSplit split;                // of the layers over the plan's stages; no runs: all of one length
   bool streams_weights = true;     // products of many rows with weights left on the host run on the device
   bool draws = false;              // tokens by top-k and top-p, on the device; else the likeliest is taken
+  bool ideal = false;              // nothing is lost that could be avoided, such as experts unevenly placed
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
   // Keys that a query sees at most: none where windows are not honoured.
@@ -87,9 +88,9 @@ struct Execution {
   bool streams(std::int64_t rows) const { return streams_weights && rows >= kStreamedRows; }
   // Where measured loads put the experts; null where none were given.
   const Placement* placement() const;
-  // Whether devices that share experts get alike of them where no loads were measured: by copies, which those have who
-  // spread experts widely (DeepSeek's EPLB, on by the guides of vLLM, SGLang and TensorRT-LLM), or by training's loss.
-  bool levels_experts() const { return plan.expert_copies > 0 || plan.expert > kUnbalancedRanks || training; }
+  // Whether devices that share experts differ by chance alone where no loads were measured: by copies, which those have
+  // who spread experts widely (DeepSeek's EPLB, on by the guides of vLLM, SGLang and TensorRT-LLM).
+  bool levels_experts() const { return ideal || plan.expert_copies > 0 || plan.expert > kUnbalancedRanks; }
   // Whether the shared expert is one of the routed ones, stored alike (RuntimeOptions::fused_shared_expert).
   bool joins_shared_expert(const model::Experts& x) const;
   // Of the group's layers, those of pipeline stage `stage`.
@@ -99,6 +100,13 @@ struct Execution {
   // Index keys as they are cached: llama.cpp has them in the type of keys.
   model::IndexRow index_row(const model::Attention& a) const;
 };
+
+// Of a replica's `tokens` in a step, those that choose among the experts of a device's group: with experts beyond the
+// tensor axis every device of it routes its share.
+std::int64_t routed_tokens(const Plan& plan, std::int64_t tokens);
+// What of a layer's experts the device has that the step waits for, when `routed` tokens choose among them: the
+// busiest; in training, whose loss spreads tokens over experts, any.
+ExpertLoad load_of_device(const Execution& execution, const model::Experts& experts, std::int64_t routed);
 
 enum class Part : unsigned char { all, context_dependent, groups };
 

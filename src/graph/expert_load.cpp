@@ -20,18 +20,21 @@
 // rounds the sums of counts so far: each count is then off by less than one and their sum is right.
 //
 // Devices. Of R devices that share the experts a step waits for the one with most of a number x that every expert has
-// (rows, tiles, 1 if it gets any). A device holds h = E / R experts, whichever: with mean m and variance v of x over
-// experts its sum has the mean h m and the variance v h (E - h) / (E - 1), so that the most of R such sums is
+// (rows, tiles, 1 if it gets any). A device holds h = E / R experts, whichever, so that its sum has the mean h m and
+// the variance v h (E - h) / (E - 1), with m and v those of x over experts; and as all devices' sums are E m, the most
+// of them is that of independent ones of R / (R - 1) times the variance:
 //
-//   h m + z(R) sqrt(v h (E - h) / (E - 1))
+//   h m + z(R) sqrt(v h E / (E - 1))
 //
 // with z(R) the expected maximum of R standard normals. Of 256 experts with 8 per token 32 tokens reach 15 experts of a
-// mean device of eight and 19 of the busiest, and the rows of long prompts are 1.5 times the mean there, 2.4 times of
-// 32 devices and 3.5 times of 72. DeepSeek's balancing of experts (EPLB), which removes that, made prefill on 32
-// devices 1.49 times and decode on 72 devices 2.54 times as fast (lmsys.org/blog/2025-05-05-large-scale-ep).
+// mean device of eight and 19 of the busiest, and the rows of long prompts are 1.5 times the mean there, 2.5 times of
+// 32 devices and 3.3 times of 64. DeepSeek's balancing of experts (EPLB), which removes that, made prefill on 32
+// devices 1.49 times and decode on 72 devices 2.54 times as fast (lmsys.org/blog/2025-05-05-large-scale-ep). Where
+// experts are levelled so, v is what chance leaves of it, the mean over experts of their own variance.
 //
 // Of a draw one expert alone may decide, whose device has x_1 + (h - 1) (E m - x_1) / (E - 1). The head of the law of
-// popularity is not taken at its word so: it has three of four tokens pick the first expert.
+// popularity is not taken at its word so, for it has three of four tokens pick the first of 256 experts; with it the
+// rows would be 1.65 times the mean of eight devices.
 #include "graph/expert_load.h"
 
 #include <fmt/format.h>
@@ -64,6 +67,7 @@ struct PowerLaw {
   // Of the last numbers of tokens that were asked for: a step of prompts and one of new tokens come in turn.
   struct Known {
     std::int64_t tokens = 0, devices = 0;
+    bool levelled = false;
     ExpertLoad load = {};
   };
   std::array<Known, 4> loads = {};
@@ -89,16 +93,18 @@ double most_of_normals(double count) {
 // Of a number that every expert has, what the device gets of it that gets most.
 struct Spread {
   double sum = 0, squares = 0, largest = 0;
+  double by_chance = 0;  // variances of the experts' own
   // Its expected value and square.
   void add(double value, double square) {
     sum += value;
     squares += square;
+    by_chance += square - value * value;
     largest = std::max(largest, value);
   }
   double variance(double experts) const { return std::max(0.0, squares / experts - (sum / experts) * (sum / experts)); }
-  double most(double experts, double devices) const {
-    const double held = experts / devices;
-    const double apart = std::sqrt(variance(experts) * held * (experts - held) / std::max(1.0, experts - 1));
+  double most(double experts, double devices, bool levelled = false) const {
+    const double each = levelled ? by_chance / experts : variance(experts);
+    const double apart = std::sqrt(each * experts / devices * experts / std::max(1.0, experts - 1));
     return sum / devices + most_of_normals(devices) * apart;
   }
   double with_largest(double experts, double devices) const {
@@ -243,7 +249,7 @@ ExpertLoad Chances::load(std::int64_t tokens) const {
   return load;
 }
 
-ExpertLoad Chances::busiest(std::int64_t tokens, std::int64_t devices) const {
+ExpertLoad Chances::busiest(std::int64_t tokens, std::int64_t devices, bool levelled) const {
   if (devices == 1) return load(tokens);
   const double n = d(tokens);
   Spread rows;
@@ -261,26 +267,24 @@ ExpertLoad Chances::busiest(std::int64_t tokens, std::int64_t devices) const {
     }
   }
   const auto experts = static_cast<double>(picked_.size());
-  // Somebody has at least one, and nobody more than it holds.
-  ExpertLoad most{
-      .active = std::clamp(active.most(experts, d(devices)), std::min(1.0, active.sum), experts / d(devices)),
-      .imbalance = rows.most(experts, d(devices)) / (rows.sum / d(devices))};
-  for (std::size_t i = 0; i < kTileRows.size(); ++i) {
-    most.tiles[i] = std::max(most.active, tiles[i].most(experts, d(devices)));
-  }
+  const auto most_of = [&](const Spread& of) { return of.most(experts, d(devices), levelled); };
+  const double least = std::min(1.0, active.sum);  // that somebody has
+  ExpertLoad most{.active = std::clamp(most_of(active), least, std::max(least, experts / d(devices))),
+                  .imbalance = levelled ? 1 : most_of(rows) / (rows.sum / d(devices))};
+  for (std::size_t i = 0; i < kTileRows.size(); ++i) most.tiles[i] = std::max(most.active, most_of(tiles[i]));
   return most;
 }
 
 ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token, std::int64_t tokens,
-                       std::int64_t devices) {
+                       std::int64_t devices, bool levelled) {
   if (popularity.measured) return popularity.measured->placed(d(per_token), devices, 0).load(tokens);
   if (popularity.balanced) return dealt_load(experts, tokens * per_token, devices);
   PowerLaw& law = power_law(popularity.exponent, experts, per_token);
   for (const PowerLaw::Known& known : law.loads) {
-    if (known.tokens == tokens && known.devices == devices) return known.load;
+    if (known.tokens == tokens && known.devices == devices && known.levelled == levelled) return known.load;
   }
   PowerLaw::Known& next = law.loads[law.next++ % law.loads.size()];
-  next = {tokens, devices, law.chances.busiest(tokens, devices)};
+  next = {tokens, devices, levelled, law.chances.busiest(tokens, devices, levelled)};
   return next.load;
 }
 

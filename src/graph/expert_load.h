@@ -43,8 +43,9 @@ class Chances {
  public:
   explicit Chances(std::vector<double> picked);
   ExpertLoad load(std::int64_t tokens) const;
-  // Of the busiest of `devices` that hold as many experts each, numbered without regard to how popular they are.
-  ExpertLoad busiest(std::int64_t tokens, std::int64_t devices) const;
+  // Of the busiest of `devices` that hold as many experts each, numbered without regard to how popular they are; or
+  // `levelled`, so that all have alike of them and differ by chance alone.
+  ExpertLoad busiest(std::int64_t tokens, std::int64_t devices, bool levelled) const;
   double reached() const;  // the chance that a token picks any
 
  private:
@@ -57,7 +58,7 @@ std::vector<double> chances_of(const std::vector<double>& weights, double per_to
 
 // Expected, when each of `tokens` tokens picks `per_token` different ones of `experts`; of the busiest of `devices`.
 ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token, std::int64_t tokens,
-                       std::int64_t devices = 1);
+                       std::int64_t devices = 1, bool levelled = false);
 // Of `rows` rows that are dealt round robin.
 ExpertLoad dealt_load(std::int64_t experts, std::int64_t rows, std::int64_t devices = 1);
 // Of measurements whose experts' shares were drawn from a density x^-exponent; of several devices that with most rows.

@@ -256,7 +256,7 @@ std::string_view name(Axis axis);
 
 // Tokens on their way to the experts that they chose, and back: each picks `per_token` of `experts`, evenly among those
 // of `groups_per_token` groups, which it picks evenly among `groups` runs of equally many experts (DeepSeek-V3, arXiv
-// 2412.19437, section 2.1.2; one group: no such limit).
+// 2412.19437, section 2.1.2; one group: no such limit). How unevenly devices come off all the same is `busiest`.
 struct Routing {
   std::int64_t experts = 0;  // 0: nothing is routed
   std::int64_t per_token = 0;

@@ -278,12 +278,12 @@ RuntimeProfile defaults() {
 }
 
 // Whether what a profile is based on comes round, to that profile or to another.
-bool goes_round(const std::string& base) {
+bool goes_round(descriptor::Kind kind, const std::string& base) {
   std::vector<std::string> seen;
   for (std::string next = base; !next.empty();) {
     if (contains(seen, next)) return true;
     seen.push_back(next);
-    next = join(descriptor::values(descriptor::Kind::runtime, next, {"based_on"}).front(), "");
+    next = join(descriptor::values(kind, next, {"based_on"}).front(), "");
   }
   return false;
 }
@@ -292,7 +292,7 @@ bool goes_round(const std::string& base) {
 RuntimeProfile start(Reader& reader, const std::string& base) {
   RuntimeProfile profile = defaults();
   if (!base.empty()) {
-    if (goes_round(base)) {
+    if (goes_round(descriptor::Kind::runtime, base)) {
       reader.problem("based_on", "a profile cannot be based on itself");
     } else {
       profile = parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, base));
@@ -332,6 +332,7 @@ void take_step_errors(RuntimeProfile& p, const std::vector<FittedError>& engine,
 // What an engine lists of its own, at the defaults.
 void forget_engine(RuntimeProfile& p) {
   p.host_class.clear();
+  p.format_kernels.clear();
   for (std::size_t i = 0; i < kAllParameters; ++i) {
     if (!of_host(i) && i != index(Parameter::vector_draw_bytes)) continue;  // a sampler is the engine's
     p.values[i] = parameter_info(i).initial;
@@ -347,25 +348,36 @@ void forget_engine(RuntimeProfile& p) {
   p.choices.fused_quantising = none.fused_quantising;
 }
 
-// The part of an engine's document that changes a profile.
-void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
-  const bool measured = contains(era.measured_on, p.hardware);
+void lay_settings(Reader& reader, bool measured, RuntimeProfile& p);
+
+// What an engine's document is over: another's settings, or the defaults.
+void lay_base(Reader& reader, bool measured, RuntimeProfile& p) {
   const std::string base = reader.string_or("based_on", "");
-  if (base.empty()) {
-    forget_engine(p);
-  } else if (base == era.name) {
-    reader.problem("based_on", "an era cannot be based on itself");
-  } else {
-    p = with_engine(std::move(p), load_engine(base));
+  if (base.empty()) return forget_engine(p);
+  try {
+    if (goes_round(descriptor::Kind::engine, base)) {
+      return reader.problem("based_on", "an era cannot be based on itself");
+    }
+    const descriptor::Document document = descriptor::load(descriptor::Kind::engine, base);
+    Problems problems(document.file);
+    Reader below(document.root, problems, "engine");
+    lay_settings(below, measured, p);
+  } catch (const Error& error) {
+    for (const Diagnostic& d : error.diagnostics()) reader.problem("based_on", d.message, d.hint);
   }
-  p.engine = era.name;
+}
+
+// Of an engine's document what is no range and no error. Numbers that were not `measured` on the profile's device are
+// assumptions there.
+void lay_settings(Reader& reader, bool measured, RuntimeProfile& p) {
+  lay_base(reader, measured, p);
   for (const std::size_t i : read_settings(reader, p)) {
     if (measured) continue;
     p.provenance[i] = Provenance::assumed;
     p.prior[i] = p.uncertainty[i] = 0;
   }
   p.gguf_era = reader.string_or("gguf_era", p.gguf_era);
-  if (base.empty() || reader.has("format_kernels")) p.format_kernels.clear();
+  if (reader.has("format_kernels")) p.format_kernels.clear();
   for (Reader& item : reader.optional_mappings("format_kernels")) {
     RuntimeProfile::FormatKernels kernels = {.name = item.require_string("name"),
                                              .formats = read_formats(item, "formats")};
@@ -375,6 +387,13 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
     item.finish();
     p.format_kernels.push_back(std::move(kernels));
   }
+}
+
+// The part of an engine's document that changes a profile.
+void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
+  const bool measured = contains(era.measured_on, p.hardware);
+  p.engine = era.name;
+  lay_settings(reader, measured, p);
   RuntimeProfile steps;
   if (auto range = reader.optional_mapping("range")) read_range(*range, steps.range);
   read_errors(reader, steps);

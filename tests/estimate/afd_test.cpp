@@ -104,6 +104,13 @@ TEST_CASE("activations of devices of experts are of the rows that their busiest 
   const Scenario scenario{.batch = 64 * 96, .prompt = 4096, .generate = 2};
   CHECK(shared.run(scenario).expert_memory.activation.value ==
         Approx(2048.0 * 9 / 72 * (2 * 7168 + 3 * 2048) * 2 * shared.setup().activation_factor));
+  // On eight, whose experts nobody balances, the busiest of the law; at the speed of light they are.
+  graph::Execution law = test::execution(test::decoder("deepseek-v3"), {.expert = 8, .afd = true, .data = 8});
+  const auto peak = [&] { return cost::expert_activation_peak(law, {.count = 32, .new_tokens = 1, .context = 1024}); };
+  const Bytes busiest = peak();
+  law.ideal = true;
+  CHECK(busiest / peak() == Approx(graph::expert_load({}, 256, 8, 8 * 32, 8).imbalance));
+  CHECK(busiest / peak() > 1.4);
   // One of eight experts gets 3 of 10 copies, 2.4 times the mean.
   const graph::MeasuredLoads loads("", {{3, 1, 1, 1, 1, 1, 1, 1}});
   const auto skewed = [&](std::int64_t replicas) {

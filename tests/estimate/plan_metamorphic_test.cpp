@@ -165,17 +165,26 @@ TEST_CASE("the speed of light of DeepSeek-V3 over 32 H100 is below what was publ
   CHECK(difference == Approx(58 * 16384 * 2.196 * 7168 * (2 - 1.03125) / 50e9).epsilon(0.001));
 }
 
-TEST_CASE("a prompt waits for the busiest device of a node, and for none of many, whose experts are balanced") {
-  const auto slower = [](std::int64_t devices) {
+TEST_CASE("a prompt waits for the busiest device of a node, and for none whose experts are balanced") {
+  const auto slower = [](const Plan& plan, const char* runtime = "vllm") {
     const auto of = [&](const graph::Popularity& routing) {
-      return prefill("deepseek-v3", device("h200-sxm"), nullptr, {.expert = devices, .data = devices},
-                     {4 * devices, 4096, 1}, "fp8-block128", routing);
+      return prefill("deepseek-v3", device("h200-sxm"), runtime, plan, {4 * plan.data, 4096, 1}, "fp8-block128",
+                     routing);
     };
     return of({}) / of({.balanced = true});
   };
-  CHECK(slower(8) > 1.2);
-  CHECK(slower(8) < 1.47);  // of rows (docs/formulas.md), and nothing but experts waits
-  CHECK(slower(16) == Approx(1).epsilon(0.01));
+  CHECK(slower({.expert = 8, .data = 8}) > 1.2);
+  CHECK(slower({.expert = 8, .data = 8}) < 1.5);  // of rows (docs/formulas.md), and nothing but experts waits
+  CHECK(slower({.expert = 8, .expert_copies = 8, .data = 8}) == Approx(1).epsilon(0.02));
+  CHECK(slower({.expert = 16, .data = 16}) == Approx(1).epsilon(0.02));
+  CHECK(slower({.expert = 8, .data = 8}, nullptr) == Approx(1).epsilon(0.02));  // the speed of light
+}
+
+TEST_CASE("a token alone reaches an expert at least on the device that a step waits for, however many there are") {
+  for (const std::int64_t devices : {2, 8, 16, 64}) {
+    graph::Execution e = test::execution(decoder("deepseek-v3"), {.expert = devices, .data = devices});
+    CHECK(graph::load_of_device(e, *decoder("deepseek-v3").kinds.back().feed_forward.experts, 1).active >= 1);
+  }
 }
 
 }  // namespace llmperf::plan_metamorphic_test

@@ -57,69 +57,95 @@ TEST_CASE("popular experts get more of the tokens, so that fewer are reached") {
 }
 
 TEST_CASE("of devices that share experts the busiest gets more than the mean") {
-  // Two experts alike on two devices, of which one token picks one: half a row on the mean with a variance of a
-  // quarter, and two normals are .564 on the larger side. Somebody has the one that is picked, whole.
-  const ExpertLoad one = expert_load(law(0), 2, 1, 1, 2);
-  CHECK(one.imbalance == Approx((0.5 + 0.564 * 0.5) / 0.5));
-  CHECK(one.active == 1);
+  // Of two experts alike on two devices one token picks one, which is on one of them whole.
+  CHECK(expert_load(law(0), 2, 1, 1, 2).active == 1);
+  // Of 64 experts alike 4 are picked: a variance of 1/16 x 15/16 each, 32 of them on a device, and two normals are .564
+  // of a deviation on the larger side.
+  CHECK(expert_load(law(0), 64, 4, 1, 2).active ==
+        Approx(2 + 0.564 * std::sqrt(15.0 / 256 * 32 * 64 / 63)).epsilon(1e-6));
+  CHECK(expert_load(law(0), 64, 4, 1, 2).imbalance == Approx(expert_load(law(0), 64, 4, 1, 2).active / 2));
   // Where all are alike and tokens many, nothing is left to chance; one device has all.
   CHECK(expert_load(law(0), 64, 4, 1LL << 50, 8).imbalance == Approx(1).epsilon(1e-5));
   CHECK(expert_load(law(0), 64, 4, 1LL << 50, 8).active == Approx(8));
   CHECK(expert_load({}, 64, 4, 100, 1).active == expert_load({}, 64, 4, 100).active);
   CHECK(expert_load({}, 64, 4, 100, 1).imbalance == 1);
-  // docs/formulas.md. Balancing (EPLB) made prefill 1.49 times as fast on 32 devices and decode 2.54 times on 72.
-  CHECK(expert_load({}, 256, 8, 32, 8).active == Approx(18.8).epsilon(0.01));
-  CHECK(expert_load({}, 256, 8, 4096, 8).imbalance == Approx(1.47).epsilon(0.01));
-  CHECK(expert_load({}, 256, 8, 4096, 32).imbalance == Approx(2.44).epsilon(0.01));
-  CHECK(expert_load({}, 256, 8, 4096, 72).imbalance == Approx(3.51).epsilon(0.01));
+  // docs/formulas.md.
+  CHECK(expert_load({}, 256, 8, 32, 8).active == Approx(19).epsilon(0.01));
+  CHECK(expert_load({}, 256, 8, 4096, 8).imbalance == Approx(1.50).epsilon(0.01));
+  CHECK(expert_load({}, 256, 8, 4096, 32).imbalance == Approx(2.46).epsilon(0.01));
+  CHECK(expert_load({}, 256, 8, 4096, 64).imbalance == Approx(3.34).epsilon(0.01));
   // Dealt round robin a device has its share, and no less than the one expert of its only row.
   CHECK(expert_load(kBalanced, 16, 2, 20, 4).active == 4);
   CHECK(expert_load(kBalanced, 256, 8, 1, 64).active == 1);
 }
 
-// The most of any device, in the mean of many draws: experts are dealt to devices at random, tokens pick them by
-// chance. Two rows on 16 devices are not normal, and an eighth short.
+TEST_CASE("of devices whose experts were levelled the busiest is so by chance alone") {
+  for (const std::int64_t devices : {2, 8, 32}) {
+    for (const std::int64_t tokens : {1, 8, 64, 4096}) {
+      INFO(devices << " " << tokens);
+      const ExpertLoad all = expert_load({}, 256, 8, tokens);
+      const ExpertLoad by_law = expert_load({}, 256, 8, tokens, devices);
+      const ExpertLoad levelled = expert_load({}, 256, 8, tokens, devices, true);
+      CHECK(levelled.active >= std::min(1.0, all.active));
+      CHECK(levelled.active >= all.active / static_cast<double>(devices));
+      CHECK(levelled.active <= by_law.active * (1 + 1e-12));
+      CHECK(levelled.imbalance == 1);
+      CHECK(by_law.imbalance > 1);
+    }
+  }
+}
+
+// The most of any device, in the mean of many draws: experts are dealt to devices at random, and every token picks as
+// many different ones as it must (at equal distances along the sum of their chances, in random order).
 TEST_CASE("the busiest device is that of draws") {
   std::mt19937_64 random(11);
   constexpr std::size_t kExperts = 64;
-  constexpr double kPicks = 4;
+  constexpr std::int64_t kPicks = 4;
   for (const double exponent : {0.0, 0.5, 0.8}) {
     std::vector<double> weights(kExperts);
     for (std::size_t r = 0; r < kExperts; ++r) weights[r] = std::pow(static_cast<double>(r + 1), -exponent);
-    std::vector<double> picked = chances_of(weights, kPicks);
+    const std::vector<double> picked = chances_of(weights, static_cast<double>(kPicks));
     for (const std::int64_t devices : {2, 8, 16}) {
       for (const std::int64_t tokens : {2, 16, 128}) {
-        constexpr int kDraws = 600;
+        constexpr int kDraws = 400;
         double rows = 0;
         double active = 0;
+        std::vector<std::size_t> order(kExperts);
+        std::iota(order.begin(), order.end(), std::size_t{0});
         for (int draw = 0; draw < kDraws; ++draw) {
-          std::shuffle(picked.begin(), picked.end(), random);
-          const std::size_t held = kExperts / static_cast<std::size_t>(devices);
-          double most_rows = 0;
-          double most_active = 0;
-          for (std::size_t first = 0; first < kExperts; first += held) {
-            double its_rows = 0;
-            double its_active = 0;
-            for (std::size_t e = first; e < first + held; ++e) {
-              const auto count =
-                  static_cast<double>(std::binomial_distribution<std::int64_t>(tokens, picked[e])(random));
-              its_rows += count;
-              its_active += std::min(count, 1.0);
+          std::vector<double> counts(kExperts, 0);
+          for (std::int64_t token = 0; token < tokens; ++token) {
+            std::shuffle(order.begin(), order.end(), random);
+            double next = std::uniform_real_distribution<double>(0, 1)(random);
+            double sum = 0;
+            for (const std::size_t e : order) {
+              sum += picked[e];
+              if (sum <= next) continue;
+              counts[e] += 1;
+              next += 1;
             }
-            most_rows = std::max(most_rows, its_rows);
-            most_active = std::max(most_active, its_active);
           }
-          rows += most_rows / kDraws;
-          active += most_active / kDraws;
+          std::shuffle(order.begin(), order.end(), random);
+          std::vector<double> its_rows(static_cast<std::size_t>(devices));
+          std::vector<double> its_active(its_rows);
+          for (std::size_t i = 0; i < kExperts; ++i) {
+            const std::size_t device = i * its_rows.size() / kExperts;
+            its_rows[device] += counts[order[i]];
+            its_active[device] += std::min(counts[order[i]], 1.0);
+          }
+          rows += *std::max_element(its_rows.begin(), its_rows.end()) / kDraws;
+          active += *std::max_element(its_active.begin(), its_active.end()) / kDraws;
         }
-        const ExpertLoad load =
-            expert_load(law(exponent), kExperts, static_cast<std::int64_t>(kPicks), tokens, devices);
+        const ExpertLoad load = expert_load(law(exponent), kExperts, kPicks, tokens, devices);
         INFO(exponent << " " << devices << " " << tokens);
-        CHECK(load.active == Approx(active).epsilon(0.13));
-        // One expert that most tokens pick makes sums lopsided, which is left out of account on purpose.
-        const double mean = kPicks * static_cast<double>(tokens) / static_cast<double>(devices);
-        if (exponent < 0.6) CHECK(load.imbalance * mean == Approx(rows).epsilon(0.13));
-        CHECK(load.imbalance * mean < rows * 1.05);
+        // Eight rows on 8 or 16 devices are not normal.
+        const double within = devices > 2 && tokens == 2 ? 0.15 : 0.05;
+        CHECK(load.active == Approx(active).epsilon(within));
+        // The head of the law is left out: with 0.8 an expert has 2 of 3 tokens, and with 0.5 a quarter of them, which
+        // makes sums lopsided.
+        const double mean = static_cast<double>(kPicks * tokens) / static_cast<double>(devices);
+        CHECK(load.imbalance * mean < rows * (1 + within));
+        CHECK(load.imbalance * mean > rows * (exponent > 0.6 ? 0.7 : exponent > 0 ? 0.85 : 1 - within));
       }
     }
   }
@@ -174,9 +200,9 @@ TEST_CASE("of a draw the device with most rows has more of all") {
   const ExpertLoad first = drawn_load(0, 4, 2, 10, 4);
   CHECK(first.imbalance == Approx(8 / 5.0));
   CHECK(first.active == 1);
-  // On two devices the first is in company of one of the others, of 4 on the mean: 12, which is more than what sums of
-  // two differ by, 10 + .564 sqrt(5 x 2 x 2 / 3) with a variance of 5.
-  CHECK(drawn_load(0, 4, 2, 10, 2).imbalance == Approx(12 / 10.0));
+  // On two devices the first is in company of one of the others, of 4 on the mean: 12; and sums of two with a variance
+  // of 5 are expected to have 10 + .564 sqrt(5 x 2 x 4 / 3) on the larger side.
+  CHECK(drawn_load(0, 4, 2, 10, 2).imbalance == Approx((10 + 0.564 * std::sqrt(40 / 3.0)) / 10));
   for (const double exponent : {1.01, 1.2}) {
     for (const std::int64_t tokens : {1, 2, 16, 500, 20000}) {
       double last = 1;

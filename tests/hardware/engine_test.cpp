@@ -106,8 +106,27 @@ TEST_CASE("an era that is based on another has all of it that it does not say it
   CHECK(p.format_kernels.size() == base.format_kernels.size());
   CHECK(p.range.rows == 9);  // of steps nothing is taken along
   CHECK(std::ranges::none_of(p.errors, [](const FittedError& e) { return e.group == "decode"; }));
-  check_one_problem([&] { era(head + "host_class: server\nbased_on: mine\n"); }, 6, "based on itself");
-  CHECK_THROWS_AS(era(head + "based_on: nothing\n"), Error);
+  check_one_problem([&] { era(head + "based_on: nothing\nhost_class: server\n"); }, 5, "unknown engine 'nothing'");
+}
+
+TEST_CASE("numbers of an era's base are measured where the era itself was", "[engine]") {
+  const TemporaryFolder folder;
+  const SearchPath path(folder.path(""));
+  const std::string head = "engine: toy\ntitle: t\nsource: s\nhost_class: server\n";
+  folder.write("hardware/engines/toy.yaml",
+               "name: toy\nmeasured_on: [elsewhere]\n" + head +
+                   "format_kernels:\n  - {name: k, formats: [awq]}\n"
+                   "parameters:\n  - {name: step.decode, value: 0.002, provenance: fitted, uncertainty: 0.3}\n");
+  folder.write("hardware/engines/toy-2.yaml", "name: toy-2\nbased_on: toy\n" + head);
+  const std::string third = "name: toy-3\nbased_on: toy-2\n" + head + "measured_on: [toybox]\n";
+  const RuntimeProfile p = with_engine(profile(kKernels), era(third));
+  CHECK(value(p, "step.decode") == 0.002);
+  CHECK(provenance(p, "step.decode") == Provenance::fitted);
+  CHECK(p.format_kernels.size() == 1);
+  CHECK(with_engine(profile(kKernels), era(third + "format_kernels: []\n")).format_kernels.empty());
+  CHECK(provenance(with_engine(profile(kKernels), load_engine("toy-2")), "step.decode") == Provenance::assumed);
+  folder.write("hardware/engines/toy.yaml", "name: toy\nbased_on: toy-2\n" + head);
+  CHECK_THROWS_WITH(load_engine("toy-2"), Catch::Contains("based on itself"));
 }
 
 TEST_CASE("a version means the era that began last before it, of its family first", "[engine]") {

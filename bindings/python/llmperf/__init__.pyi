@@ -280,9 +280,9 @@ def estimate(
     pp: Optional[Count] = None,
     # replicas of the model, each with its share of the batch
     dp: Optional[Count] = None,
-    # devices that share the routed experts
+    # devices that share the routed experts; a step waits for the busiest of up to 8
     ep: Optional[Count] = None,
-    # experts that are held a second time, so that `ep` may divide what there then is
+    # experts that are held a second time, so that `ep` may divide what there then is, and devices have alike
     redundant_experts: Optional[Count] = None,
     # devices of `ep` that hold the shared expert and no others [every device holds it]
     shared_expert_ranks: Optional[Count] = None,
@@ -506,9 +506,9 @@ def explain(
     pp: Optional[Count] = None,
     # replicas of the model, each with its share of the batch
     dp: Optional[Count] = None,
-    # devices that share the routed experts
+    # devices that share the routed experts; a step waits for the busiest of up to 8
     ep: Optional[Count] = None,
-    # experts that are held a second time, so that `ep` may divide what there then is
+    # experts that are held a second time, so that `ep` may divide what there then is, and devices have alike
     redundant_experts: Optional[Count] = None,
     # devices of `ep` that hold the shared expert and no others [every device holds it]
     shared_expert_ranks: Optional[Count] = None,
@@ -739,9 +739,9 @@ def sweep(
     pp: Optional[Many[Count]] = None,
     # replicas of the model, each with its share of the batch
     dp: Optional[Many[Count]] = None,
-    # devices that share the routed experts
+    # devices that share the routed experts; a step waits for the busiest of up to 8
     ep: Optional[Many[Count]] = None,
-    # experts that are held a second time, so that `ep` may divide what there then is
+    # experts that are held a second time, so that `ep` may divide what there then is, and devices have alike
     redundant_experts: Optional[Many[Count]] = None,
     # devices of `ep` that hold the shared expert and no others [every device holds it]
     shared_expert_ranks: Optional[Many[Count]] = None,
@@ -917,9 +917,9 @@ def serve(
     pp: Optional[Count] = None,
     # replicas of the model, each with its share of the batch
     dp: Optional[Count] = None,
-    # devices that share the routed experts
+    # devices that share the routed experts; a step waits for the busiest of up to 8
     ep: Optional[Count] = None,
-    # experts that are held a second time, so that `ep` may divide what there then is
+    # experts that are held a second time, so that `ep` may divide what there then is, and devices have alike
     redundant_experts: Optional[Count] = None,
     # devices of `ep` that hold the shared expert and no others [every device holds it]
     shared_expert_ranks: Optional[Count] = None,
@@ -1093,9 +1093,9 @@ def capacity(
     pp: Optional[Count] = None,
     # replicas of the model, each with its share of the batch
     dp: Optional[Count] = None,
-    # devices that share the routed experts
+    # devices that share the routed experts; a step waits for the busiest of up to 8
     ep: Optional[Count] = None,
-    # experts that are held a second time, so that `ep` may divide what there then is
+    # experts that are held a second time, so that `ep` may divide what there then is, and devices have alike
     redundant_experts: Optional[Count] = None,
     # devices of `ep` that hold the shared expert and no others [every device holds it]
     shared_expert_ranks: Optional[Count] = None,
