@@ -73,7 +73,9 @@ class Sums(ProgramTest):
         even = self.json(*words, "--routing", self.write("even.json", json.dumps([1] * 8)))
         plain = self.json(*words, "--routing", "power-law:0")
         for key in ("tpot_s", "ttft_s"):
-            self.close(even[key], plain[key])
+            # Counts are means, which leave out what falls on a device by chance.
+            self.assertLess(even[key], plain[key])
+            self.assertLess(plain[key], 1.02 * even[key])
             self.assertGreater(answers["one.json"][key == "ttft_s"], 1.05 * plain[key])
         # 8 copies, two experts and two copies a device: four of the first at 6/5 and so on down.
         copies = self.json(*words, "--redundant-experts", "8", "--routing", self.write("one.json", json.dumps(loads)))
