@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "base/load_once.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "estimate/engine_memory.h"
 #include "hardware/engine.h"
