@@ -120,9 +120,7 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
 template <class N>
 N expert_activation(const graph::Execution& e, const graph::SequenceGroup& g) {
   const Let<N> let;
-  const auto experts =
-      std::ranges::find_if(e.model->kinds, [](const model::Layer& l) { return l.feed_forward.experts.has_value(); });
-  const model::FeedForward f = graph::shard(*experts, e.plan).feed_forward;
+  const model::FeedForward f = graph::shard(*e.model->first_routed(), e.plan).feed_forward;
   const model::Experts& x = *f.experts;
   const std::int64_t routed = graph::routed_tokens(e.plan, g.count * g.new_tokens);
   return let("tokens", d(g.count * g.new_tokens * e.plan.data), "tokens of all devices of attention") *

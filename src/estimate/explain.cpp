@@ -198,7 +198,7 @@ Term sent(const graph::Collective& c, const Term& bytes) {
         format_significant(c.rows / devices), c.routing.per_token, c.routing.experts,
         c.routing.groups > 1 ? fmt::format(", in {} of {} groups", c.routing.groups_per_token, c.routing.groups) : "",
         format_significant(devices / c.routing.busiest),
-        c.others == 0 && c.routing.busiest > 1
+        c.others == 0 && c.routing.busiest > 1 + 1e-9
             ? fmt::format(", and {} times as many of the busiest", format_significant(c.routing.busiest))
             : ""));
   }

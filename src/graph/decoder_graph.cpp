@@ -1312,7 +1312,7 @@ class DecoderBuilder : StepWriter {
     const model::FeedForward& f = layer.feed_forward;
     write_pending_norm();  // for the router and for the copies
     const bool spread = p_.sends_tokens();
-    const std::int64_t own = spread ? (tokens_ + p_.tensor - 1) / p_.tensor : tokens_;  // tokens routed here
+    const std::int64_t own = spread ? divide_up(tokens_, p_.tensor) : tokens_;  // tokens routed here
     // Those that tokens pick among experts that return their input are no work.
     const std::int64_t all = x.count + x.identity;
     const double real = d(x.count) / d(all);
@@ -1580,8 +1580,7 @@ ExpertLoad load_of_device(const Execution& e, const model::Experts& x, std::int6
 
 const Placement* Execution::placement() const {
   if (!routing.measured) return nullptr;
-  const auto routes = [](const Layer& layer) { return layer.feed_forward.experts.has_value(); };
-  const model::Experts& x = *std::ranges::find_if(model->kinds, routes)->feed_forward.experts;
+  const model::Experts& x = *model->first_routed()->feed_forward.experts;
   const double picks = d(x.per_token * x.count) / d(x.count + x.identity);
   return &routing.measured->placed(picks, plan.routed_ranks(), plan.expert_copies);
 }

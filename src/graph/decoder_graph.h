@@ -57,8 +57,8 @@ struct Adapters {
 // threshold of ggml's schedulers.
 inline constexpr std::int64_t kStreamedRows = 32;
 
-inline constexpr std::int64_t kUnbalancedRanks =
-    8;  // a node; experts on more devices are balanced by those who run them
+// A node: experts on more devices are balanced by those who run them.
+inline constexpr std::int64_t kUnbalancedRanks = 8;
 
 // How a model is executed: everything but the step itself. Must outlive the graphs built from it (ops point to its
 // formats).

@@ -25,8 +25,10 @@ void Decoder::add_layer(const Layer& layer) {
   ++kind_counts[kind];
 }
 
-bool Decoder::has_experts() const {
-  return std::ranges::any_of(kinds, [](const Layer& layer) { return layer.feed_forward.experts.has_value(); });
+const Layer* Decoder::first_routed() const {
+  const auto routed =
+      std::ranges::find_if(kinds, [](const Layer& layer) { return layer.feed_forward.experts.has_value(); });
+  return routed == kinds.end() ? nullptr : &*routed;
 }
 bool Decoder::has_recurrent() const {
   return std::ranges::any_of(kinds, [](const Layer& layer) { return layer.recurrent.has_value(); });

@@ -248,7 +248,8 @@ struct Decoder {
   std::vector<std::int64_t> kind_counts;   // layers of each kind; add_layer keeps the three in step
 
   std::int64_t num_layers() const { return static_cast<std::int64_t>(layer_kinds.size()); }
-  bool has_experts() const;    // routed ones, in some layer
+  const Layer* first_routed() const;  // the first kind with routed experts; null: none
+  bool has_experts() const { return first_routed() != nullptr; }
   bool has_recurrent() const;  // a state of fixed size, in some layer
   // Every layer is attention with keys and values of its own and a feed-forward part, on one residual stream: what
   // training and formulas in letters know.

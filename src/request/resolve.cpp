@@ -749,8 +749,7 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
                     format_significant(placed->by_number), r.loads->name()));
   } else if (text.choices.plan.expert > 1) {
     constexpr std::int64_t kMany = 1 << 20;  // of which chance leaves nothing
-    const auto routes = [](const model::Layer& layer) { return layer.feed_forward.experts.has_value(); };
-    const model::Experts& x = *std::ranges::find_if(r.model().kinds, routes)->feed_forward.experts;
+    const model::Experts& x = *r.model().first_routed()->feed_forward.experts;
     if (const double more = graph::load_of_device(setup.execution, x, kMany).imbalance; more > 1.005) {
       setup.notes.push_back(
           fmt::format("the busiest of {} devices is taken to have {} x the mean of experts' tokens ({})",
